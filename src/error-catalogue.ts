@@ -165,6 +165,14 @@ export const ERRORS = {
     says: 'No redis-server or valkey-server was found, and none could be fetched: {problem}',
     next: '{command}',
   },
+  REDIS_PROGRAM_UNUSABLE: {
+    title: 'Redis server program unusable',
+    status: 503,
+    exit: EXIT.usage,
+    actor: 'human',
+    says: '{program}, the chosen Redis server program, cannot be used: {problem}',
+    next: 'Name a redis-server of at least 6.2 or a valkey-server, or leave the choice to reeve.',
+  },
   REDIS_START_FAILED: {
     title: 'Redis did not start',
     status: 503,
@@ -210,8 +218,16 @@ export const ERRORS = {
     status: 503,
     exit: EXIT.unavailable,
     actor: 'retry',
-    says: 'The database {store} does not answer: {problem}',
+    says: 'The database {store} cannot be used: {problem}',
     next: 'Try again; if it lasts: reeve doctor',
+  },
+  STORE_FOREIGN: {
+    title: 'Not a database of reeve',
+    status: 500,
+    exit: EXIT.conflict,
+    actor: 'human',
+    says: 'The database {store} belongs to another program: {problem}',
+    next: 'Nothing in it was changed. Name another one: reeve daemon --store-url URL',
   },
   STORE_NEWER: {
     title: 'Database is newer than this reeve',
@@ -228,6 +244,14 @@ export const ERRORS = {
     actor: 'human',
     says: 'Migration {migration} was applied to {store} with another text than this reeve has.',
     next: 'Run the reeve that made it; a migration is never edited after release.',
+  },
+  STORE_MIGRATION_FAILED: {
+    title: 'Migration failed',
+    status: 500,
+    exit: EXIT.failed,
+    actor: 'human',
+    says: 'Migration {migration} could not be applied to {store}: {problem}',
+    next: 'Nothing of it was kept. Put right what it names, then start again.',
   },
   BAD_CURSOR: {
     title: 'Bad cursor',
