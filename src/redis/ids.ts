@@ -23,12 +23,12 @@ const PLAIN = '[A-Za-z0-9][A-Za-z0-9._-]{0,127}';
 const ENCODED = '(?:[A-Za-z0-9]|%[0-9A-F]{2})(?:[A-Za-z0-9._-]|%[0-9A-F]{2})*';
 
 /** Ids become names of properties, too. */
-const PROPERTY_WORDS = ['prototype', ...Object.getOwnPropertyNames(Object.prototype)];
+const PROPERTY_WORDS = ['prototype', ...Object.getOwnPropertyNames(Object.prototype)].filter((word) => word[0] !== '_');
 
-/** Heads and branches of the prescribed names: harmless as ids today, confusing in every log, and wanted for later keys. */
+/** Refused everywhere, also where no row needs it: as ids they would confuse every log, and later rows may want them. */
 const HOUSE_WORDS = ['index', 'registry', 'queue', 'global', 'waitfor', 'deadlock'];
 
-const PLAIN_KINDS = ['task', 'agent', 'user', 'policy', 'session', 'job', 'agentType'] as const;
+const PLAIN_KINDS = ['task', 'agent', 'user', 'approval', 'policy', 'session', 'job', 'agentType'] as const;
 
 /** One list for all plain ids, so that people have one rule to remember. */
 export const RESERVED_IDS: ReadonlySet<string> = new Set([
@@ -174,8 +174,11 @@ export function splitAdeTaskId(
 }
 
 /** The id of a task's nth approval request: it names its task, so that in Cluster mode the id alone finds the slot. */
-export const approvalId = (task: Unchecked<'task'>, number: number): ApprovalId =>
-  parseId('approval', `${parseId('task', task)}.${number}`);
+export function approvalId(task: Unchecked<'task'>, number: number): ApprovalId {
+  const id = `${parseId('task', task)}.${number}`;
+  if (!Number.isSafeInteger(number) || number < 0) throw invalidId('approval', id);
+  return parseId('approval', id);
+}
 
 export function invalidId(kind: IdKind, value: unknown): ReeveError {
   // Quoted and cut: a refused id may hold anything, and this goes into logs and answers.
