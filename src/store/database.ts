@@ -35,7 +35,8 @@ export interface StoreHealth {
   readonly latencyMs: number;
 }
 
-const CHECK_MS = 5_000;
+/** Longer than a dialect itself waits, for it knows better what it waited for. */
+const CHECK_MS = 7_000;
 
 export function createStore({ url, dataDir, clock, log, migrations }: StoreOptions): Store {
   const target = storeTarget(url, dataDir);

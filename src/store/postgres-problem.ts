@@ -6,7 +6,9 @@ export function postgresProblem(thrown: unknown): string | undefined {
   const code = 'code' in thrown ? String(thrown.code) : '';
   const words = WORDS.find(([pattern]) => pattern.test(code))?.[1];
   if (words) return `${words} (${reason(thrown)})`;
-  return code === '' && LOST.test(thrown.message) ? `the connection is gone (${thrown.message})` : undefined;
+  if (code !== '') return undefined;
+  if (LATE.test(thrown.message)) return `it did not answer in time (${thrown.message})`;
+  return LOST.test(thrown.message) ? `the connection is gone (${thrown.message})` : undefined;
 }
 
 /** Codes of Node (ECONN…) and SQLSTATEs, which are five characters with the class in the first two. */
@@ -27,4 +29,5 @@ const WORDS: readonly (readonly [code: RegExp, words: string])[] = [
 ];
 
 /** The driver gives these no code. */
-const LOST = /^(Connection terminated|Client has encountered|timeout exceeded|Query read timeout|Client was closed)/;
+const LATE = /^(Connection terminated due to connection timeout|timeout exceeded|Query read timeout)/;
+const LOST = /^(Connection terminated|Client has encountered a connection error|Client was closed)/;

@@ -1,4 +1,4 @@
-import { type FileHandle, open, stat } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import type { Database } from 'better-sqlite3';
 import { CompiledQuery, type DatabaseConnection, Kysely, SqliteDialect, SqliteDriver } from 'kysely';
 import { backOff, type Clock } from '../clock.ts';
@@ -53,27 +53,26 @@ export interface SqliteDeps {
 
 const MAGIC = 'SQLite format 3\0';
 
-/**
- * Looks at the file before SQLite may: SQLite deletes the write-ahead log beside an empty database, and plays it into
- * whatever file has the name. Opening to append makes a missing file, for our eyes only, and cuts nothing off.
- */
+/** Looks at the file before SQLite may: SQLite plays the write-ahead log beside it into whatever has the name. */
 async function inspectFile(path: string, address: string): Promise<Identity> {
-  const logBytes = await stat(`${path}-wal`).then(
-    (found) => found.size,
-    () => 0,
-  );
-  await using file: FileHandle = await open(path, 'a+', 0o600);
-  const { size, ino, dev } = await file.stat();
-  if (size === 0 && logBytes > 0) {
-    throw unavailable(
-      address,
-      `the file is missing or empty, yet ${path}-wal holds part of it: restore the file, or move that away`,
-    );
+  // And beside an empty database it deletes that log, which holds what was committed last.
+  if ((await sizeOf(path)) === 0 && (await sizeOf(`${path}-wal`)) > 0) {
+    const problem = `the file is missing or empty, yet ${path}-wal holds part of it: restore the file, or move that away`;
+    throw unavailable(address, problem);
   }
+  // Opening to append makes a missing file, for its owner only, and cuts nothing off.
+  await using file = await open(path, 'a+', 0o600);
+  const { size, ino, dev } = await file.stat();
   const { buffer } = await file.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0);
   if (size > 0 && buffer.toString('latin1') !== MAGIC) throw unavailable(address, 'the file is not an SQLite database');
   return { ino, dev };
 }
+
+const sizeOf = (path: string): Promise<number> =>
+  stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  );
 
 interface Identity {
   readonly ino: number;

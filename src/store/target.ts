@@ -56,7 +56,7 @@ function fileUrlPath(url: string): string {
 
 /** The URL goes to the driver as it is; here it is only read for its address. */
 function postgresTarget(url: string): PostgresTarget {
-  const parts = parsed(url);
+  const parts = /^\w+:\/\//.test(url) ? parsed(url) : null;
   // Behind an unescaped / ? or # in a password, the rest of it would be taken for a path and shown.
   if (!parts || /@/.test(parts.pathname + parts.search + parts.hash)) {
     throw unusable(
