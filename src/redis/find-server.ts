@@ -137,15 +137,16 @@ const mayInstall = async ({ manager }: InstallCommand): Promise<boolean> =>
   ));
 
 async function install(command: InstallCommand, options: FindOptions, problems: string[]) {
-  const [name, ...args] = command.argv;
   const { path, env, log, signal } = options;
+  // Runlevel 1 is that of rescue, in which Debian's packages leave their services alone.
+  const quiet = { PATH: path, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
   try {
-    const program = await findProgram(name, directoriesOf(path));
-    if (!program) throw new Error(`${name} is not on PATH`);
-    log.info('installing a redis-server with the package manager', { command: command.text });
-    // Runlevel 1 is that of rescue, in which Debian's packages leave their services alone.
-    const quiet = { LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-    await runProgram(program, args, { env: { ...env, PATH: path, ...quiet }, timeoutMs: INSTALL_TIMEOUT_MS, signal });
+    for (const [name, ...args] of command.steps) {
+      const program = await findProgram(name, directoriesOf(path));
+      if (!program) throw new Error(`${name} is not on PATH`);
+      log.info('installing a redis-server with the package manager', { step: [name, ...args].join(' ') });
+      await runProgram(program, args, { env: { ...env, ...quiet }, timeoutMs: INSTALL_TIMEOUT_MS, signal });
+    }
     return await onPath(options, problems);
   } catch (failure) {
     signal?.throwIfAborted();

@@ -8,11 +8,13 @@ export interface SystemFacts {
   readonly isRoot: boolean;
 }
 
-/** How to install a Redis server on a system: the words to type, and the same as a program with arguments. */
+type Step = readonly [program: string, ...args: string[]];
+
+/** How to install a Redis server on a system: the words to type, and the same as programs with arguments. */
 export interface InstallCommand {
   readonly manager: PackageManager;
   readonly text: string;
-  readonly argv: readonly [string, ...string[]];
+  readonly steps: readonly Step[];
 }
 
 /** Undefined where the system is not known well enough to name one command that works. */
@@ -20,13 +22,15 @@ export function installCommand({ platform, osRelease, isRoot }: SystemFacts): In
   const release = parseOsRelease(osRelease);
   const manager = platform === 'darwin' ? 'brew' : packageManager(release);
   if (!manager) return undefined;
-  const argv: readonly [string, ...string[]] = [...INSTALL[manager], packageName(manager, release)];
+  const install: Step = [...INSTALL[manager], packageName(manager, release)];
+  // A fresh Debian image has no package lists, without which apt finds nothing.
+  const steps: readonly Step[] = manager === 'apt' ? [['apt-get', 'update'], install] : [install];
   // brew refuses to run as root, and the others refuse to run as anyone else.
-  const words = isRoot || manager === 'brew' ? argv : ['sudo', ...argv];
-  return { manager, argv, text: words.join(' ') };
+  const before = isRoot || manager === 'brew' ? '' : 'sudo ';
+  return { manager, steps, text: steps.map((step) => before + step.join(' ')).join(' && ') };
 }
 
-const INSTALL: Readonly<Record<PackageManager, readonly [string, ...string[]]>> = {
+const INSTALL: Readonly<Record<PackageManager, Step>> = {
   apt: ['apt-get', 'install', '-y', '--no-install-recommends'],
   dnf: ['dnf', 'install', '-y'],
   apk: ['apk', 'add'],

@@ -155,7 +155,8 @@ describe('when there is none', () => {
     async () => {
       const bin = join(home, 'bin');
       await aProgram('template', versioned('Redis server v=7.0.15'));
-      await aProgram('apt-get', `[ "$RUNLEVEL $1" = '1 install' ] && /bin/cp ${bin}/template ${bin}/redis-server`);
+      const copy = `[ "$RUNLEVEL" = 1 ] && /bin/cp ${bin}/template ${bin}/redis-server`;
+      await aProgram('apt-get', `case $1 in update) ;; install) ${copy} ;; *) exit 1 ;; esac`);
 
       expect(await find()).toMatchObject({ program: join(bin, 'redis-server'), origin: 'path' });
     },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { installCommand } from '../../src/redis/install-command.ts';
 
-const APT = 'sudo apt-get install -y --no-install-recommends redis-server';
+const APT = 'sudo apt-get update && sudo apt-get install -y --no-install-recommends redis-server';
 
 const command = (osRelease: string, isRoot = false) => installCommand({ platform: 'linux', osRelease, isRoot })?.text;
 
