@@ -55,8 +55,9 @@ const MAGIC = 'SQLite format 3\0';
 
 /** Looks at the file before SQLite may: SQLite plays the write-ahead log beside it into whatever has the name. */
 async function inspectFile(path: string, address: string): Promise<Identity> {
-  // And beside an empty database it deletes that log, which holds what was committed last.
-  if ((await sizeOf(path)) === 0 && (await sizeOf(`${path}-wal`)) > 0) {
+  // And beside an empty database it deletes that log, which holds what was committed last. The log is asked for first:
+  // a daemon that makes the database at this moment writes the file before it.
+  if ((await sizeOf(`${path}-wal`)) > 0 && (await sizeOf(path)) === 0) {
     const problem = `the file is missing or empty, yet ${path}-wal holds part of it: restore the file, or move that away`;
     throw unavailable(address, problem);
   }

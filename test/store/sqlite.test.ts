@@ -59,6 +59,19 @@ describe('a file that is not ours, or not whole, is refused and left as it is', 
     });
   });
 
+  test('something that is no database, with a write-ahead log of ours beside it', async () => {
+    const ours = await aFile();
+    await archive(await aStore({ url: ours }), [anEvent()]);
+    const path = await aFile();
+    await writeFile(path, 'Dear diary, '.repeat(1000));
+    await copyFile(`${ours}-wal`, `${path}-wal`);
+    expect(await refused(path)).toEqual({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(/not an SQLite database/),
+      untouched: true,
+    });
+  });
+
   test('a few bytes', async () => {
     const path = await aFile();
     await writeFile(path, 'SQLite');
