@@ -1,22 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import type { Clock } from './clock.ts';
-import { isoTime } from './clock.ts';
+import { type Clock, isoTime } from './clock.ts';
+import { birthOf, readDaemonFile, removeDaemonFile, writeDaemonFile } from './daemon-file.ts';
 import { ReeveError, reason } from './errors.ts';
 import type { Logger } from './log.ts';
-
-/** What a daemon tells about itself in its data directory, for the command line to find it by. */
-export interface DaemonFile {
-  readonly pid: number;
-  readonly since: string;
-  /** Where its HTTP door is; "starting" until it is open. */
-  readonly address: string;
-  readonly version: string;
-  /** When the process began, in the kernel's own ticks: tells it from a later one with the same number. */
-  readonly born?: string;
-}
 
 export interface HoldOptions {
   readonly dir: string;
@@ -55,7 +44,7 @@ export async function holdDataDir({ dir: given, clock, log, describe }: HoldOpti
   const release = async () => {
     if (!lock.open) return;
     // The file goes first: once the lock is free it may be another daemon's.
-    await rm(daemonFile(dir), { force: true });
+    await removeDaemonFile(dir);
     lock.close();
     log.debug('data directory released', { dir });
   };
@@ -69,14 +58,6 @@ export async function holdDataDir({ dir: given, clock, log, describe }: HoldOpti
   return { dir, publish, release, [Symbol.asyncDispose]: release };
 }
 
-/** The daemon of this data directory, or undefined when there is none or it died without a farewell. */
-export async function readDaemonFile(dir: string): Promise<DaemonFile | undefined> {
-  const text = await readFile(daemonFile(dir), 'utf8').catch(() => undefined);
-  const found = text === undefined ? undefined : parseDaemonFile(text);
-  return found && (await isSameProcess(found)) ? found : undefined;
-}
-
-const daemonFile = (dir: string) => join(dir, 'daemon.json');
 const HOLDER_KNOWN_WITHIN_MS = 1_000;
 
 async function prepare(dir: string): Promise<void> {
@@ -116,40 +97,4 @@ async function heldBy(dataDir: string, clock: Clock): Promise<ReeveError> {
   }
   const { pid = 'unknown', since = 'just now', address = 'an unknown address' } = holder ?? {};
   return new ReeveError('DATA_DIR_HELD', { dataDir, pid, since, address });
-}
-
-/** By rename, so that a reader sees the old file or the new one, never half of one. */
-async function writeDaemonFile(dir: string, content: DaemonFile): Promise<void> {
-  const fresh = join(dir, `.daemon-${randomUUID()}.json`);
-  await writeFile(fresh, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 });
-  await rename(fresh, daemonFile(dir));
-}
-
-function parseDaemonFile(text: string): DaemonFile | undefined {
-  try {
-    const { pid, since, address, version, born } = JSON.parse(text) as Record<string, unknown>;
-    if (typeof pid !== 'number' || ![since, address, version].every((each) => typeof each === 'string')) {
-      return undefined;
-    }
-    return { pid, since, address, version, ...(typeof born === 'string' && { born }) } as DaemonFile;
-  } catch {
-    return undefined;
-  }
-}
-
-async function isSameProcess({ pid, born }: DaemonFile): Promise<boolean> {
-  try {
-    process.kill(pid, 0);
-  } catch (failure) {
-    // A process of another user is alive, though not ours to signal.
-    if ((failure as NodeJS.ErrnoException).code !== 'EPERM') return false;
-  }
-  const found = await birthOf(pid);
-  return !born || !found || born === found;
-}
-
-/** Field 22 of /proc/PID/stat. The second field is a name in parentheses that may hold spaces. Linux only. */
-async function birthOf(pid: number): Promise<string | undefined> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
 }

@@ -16,7 +16,7 @@ export interface RootLogger extends Logger {
   setLevel(level: LogLevel): void;
 }
 
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface LogOptions {
@@ -56,8 +56,10 @@ function wrap(log: Pino): Logger {
 }
 
 /** Passwords also hide inside URLs and error messages, where no field name gives them away. */
-const CREDENTIALS_IN_URL = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*:[^\s/@]*@/gi;
-export const maskUrl = (text: string): string => text.replace(CREDENTIALS_IN_URL, '$1***@');
+const CREDENTIALS_IN_URL = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
+const PASSWORD_IN_QUERY = /([?&](?:password|token|secret)=)[^&\s]+/gi;
+export const maskUrl = (text: string): string =>
+  text.replace(CREDENTIALS_IN_URL, '$1***@').replace(PASSWORD_IN_QUERY, '$1***');
 
 function masked(fields: LogFields = {}): LogFields {
   return Object.fromEntries(

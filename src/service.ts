@@ -12,8 +12,12 @@ export interface Service {
 
 export type TearDown = () => Promise<void> | void;
 
-/** Makes a Service of a function that sets up and returns how to tear down. The signal is aborted when stop begins. */
+/**
+ * Makes a Service of a function that sets up and returns how to tear down. The signal is aborted when stop is called,
+ * also while the start is still under way, so that a long start can be given up.
+ */
 export function service(name: string, setUp: (signal: AbortSignal) => Promise<TearDown | undefined>): Service {
+  let starting: AbortController | undefined;
   let life: AbortController | undefined;
   let tearDown: TearDown | undefined;
   let turn: Promise<void> = Promise.resolve();
@@ -27,30 +31,37 @@ export function service(name: string, setUp: (signal: AbortSignal) => Promise<Te
       inTurn(async () => {
         if (life) return;
         const born = new AbortController();
+        starting = born;
         try {
           tearDown = await setUp(born.signal);
           life = born;
         } catch (error) {
           born.abort();
           throw error;
+        } finally {
+          starting = undefined;
         }
       }),
-    stop: () =>
-      inTurn(async () => {
+    stop: () => {
+      starting?.abort();
+      return inTurn(async () => {
         if (!life) return;
         life.abort();
         life = undefined;
         const last = tearDown;
         tearDown = undefined;
         await last?.();
-      }),
+      });
+    },
   };
 }
 
 /** Starts in order and stops in reverse. A failed start unwinds what had started; one failing stop never skips the rest. */
 export function group(name: string, members: readonly Service[], watch: GroupWatch = {}): Service {
-  return service(name, async () => {
+  return service(name, async (signal) => {
     const started: Service[] = [];
+    let current: Service | undefined;
+    signal.addEventListener('abort', () => void current?.stop().catch((error: unknown) => watch.unwindFailed?.(error)));
     const unwind = async () => {
       const errors: unknown[] = [];
       for (const member of started.reverse()) {
@@ -61,10 +72,13 @@ export function group(name: string, members: readonly Service[], watch: GroupWat
     };
     try {
       for (const member of members) {
+        signal.throwIfAborted();
         watch.starting?.(member.name);
+        current = member;
         await member.start();
         started.push(member);
       }
+      current = undefined;
     } catch (error) {
       await unwind().catch((also: unknown) => watch.unwindFailed?.(also));
       throw error;

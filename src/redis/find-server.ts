@@ -44,10 +44,18 @@ const INSTALL_TIMEOUT_MS = 300_000;
 
 /** Finds redis-server or valkey-server: the setting, PATH, a private copy; else fetches one, or says how to get it. */
 export async function findRedisServer(options: FindOptions): Promise<RedisProgram> {
-  if (options.setting) return await chosen(options.setting, options);
   const problems: string[] = [];
-  const found = (await onPath(options, problems)) ?? (await privateCopy(options, problems));
+  const found = await lookForRedisServer(options, problems);
   return found ?? (await fetched(options, problems)) ?? (await installed(options, problems));
+}
+
+/** The same without fetching: undefined where none is at hand. */
+export async function lookForRedisServer(
+  options: FindOptions,
+  problems: string[] = [],
+): Promise<RedisProgram | undefined> {
+  if (options.setting) return await chosen(options.setting, options);
+  return (await onPath(options, problems)) ?? (await privateCopy(options, problems));
 }
 
 async function chosen(setting: string, options: FindOptions): Promise<RedisProgram> {

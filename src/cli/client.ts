@@ -1,0 +1,129 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { readDaemonFile } from '../daemon-file.ts';
+import { ERRORS, type ErrorCode } from '../error-catalogue.ts';
+import { type Problem, ReeveError, reason } from '../errors.ts';
+
+export interface ClientOptions {
+  readonly url?: string | undefined;
+  readonly token?: string | undefined;
+  readonly config?: string | undefined;
+  readonly dataDir?: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+}
+
+export interface Call {
+  readonly method: string;
+  /** As in the table of operations: relative to /api/v1, or absolute after a double slash. {names} come from the input. */
+  readonly path: string;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Speaks HTTP to a daemon. */
+export class Client {
+  readonly url: string;
+  readonly #token: string | undefined;
+
+  constructor(url: string, token?: string) {
+    this.url = url.replace(/\/$/, '');
+    this.#token = token;
+  }
+
+  /** The answer, and whether the daemon itself called it a good one (`/readyz` may answer 503 with a body of its own). */
+  async ask(call: Call): Promise<{ readonly answer: unknown; readonly ok: boolean }> {
+    const response = await this.#send(call, 'application/json');
+    const answer: unknown = response.status === 204 ? {} : await response.json().catch(() => undefined);
+    if (response.headers.get('content-type')?.startsWith('application/problem+json'))
+      throw fromProblem(answer as Problem);
+    if (answer === undefined) throw this.#unreachable(`it answered ${response.status} without JSON: is it a reeve?`);
+    return { answer, ok: response.ok };
+  }
+
+  /** What is told from now on, until the signal; taken up again after a break. */
+  async *follow(call: Call): AsyncIterable<{ readonly cursor: string; readonly item: unknown }> {
+    const response = await this.#send(call, 'text/event-stream');
+    if (!response.ok || !response.body) throw fromProblem((await response.json()) as Problem);
+    let cursor = '';
+    for await (const text of linesOf(response.body)) {
+      if (text.startsWith('id: ')) cursor = text.slice(4);
+      if (text.startsWith('data: ')) yield { cursor, item: JSON.parse(text.slice(6)) as unknown };
+    }
+  }
+
+  async #send({ method, path, input, signal }: Call, accept: string): Promise<Response> {
+    const rest = { ...input };
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = String(rest[name]);
+      delete rest[name];
+      return encodeURIComponent(value);
+    });
+    const url = new URL(filled.startsWith('//') ? filled.slice(1) : `/api/v1${filled}`, this.url);
+    const hasBody = method !== 'GET' && method !== 'DELETE';
+    if (!hasBody) for (const [name, value] of Object.entries(rest)) url.searchParams.set(name, String(value));
+    try {
+      return await fetch(url, {
+        method,
+        headers: {
+          accept,
+          ...(this.#token && { authorization: `Bearer ${this.#token}` }),
+          ...(hasBody && { 'content-type': 'application/json' }),
+        },
+        ...(hasBody && { body: JSON.stringify(rest) }),
+        ...(signal && { signal }),
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw this.#unreachable(reason(error instanceof Error ? (error.cause ?? error) : error));
+    }
+  }
+
+  #unreachable(problem: string): ReeveError {
+    return new ReeveError('DAEMON_UNREACHABLE', { url: this.url, problem });
+  }
+}
+
+/** The daemon to speak to: the one named, else the one that runs on the data directory, else the usual address. */
+export async function findDaemon({ url, token, config, dataDir, env, cwd }: ClientOptions): Promise<Client> {
+  const bearer = token ?? env.REEVE_TOKEN;
+  const named = url ?? env.REEVE_URL;
+  if (named) {
+    if (!URL.canParse(named))
+      throw new ReeveError('USAGE', { problem: `${named} is not a URL`, hint: 'Write it like http://127.0.0.1:7420' });
+    return new Client(named, bearer);
+  }
+  const settings = await whereabouts({ config, dataDir, env, cwd });
+  const running = await readDaemonFile(settings.dataDir);
+  return new Client(running?.address.startsWith('http') ? running.address : settings.usual, bearer);
+}
+
+/** Loading the settings costs more than most commands; a machine without a reeve.yaml does not need it. */
+async function whereabouts({ config, dataDir, env, cwd }: Omit<ClientOptions, 'url' | 'token'>) {
+  const hasFile = config !== undefined || env.REEVE_CONFIG || existsSync(join(cwd, 'reeve.yaml'));
+  if (!hasFile && !Object.keys(env).some((name) => name.startsWith('REEVE_HTTP_'))) {
+    return { dataDir: resolve(cwd, dataDir ?? env.REEVE_DATA_DIR ?? '.reeve'), usual: 'http://127.0.0.1:7420' };
+  }
+  const { loadConfig } = await import('../config.ts');
+  const { config: settings } = loadConfig({ flags: { config, 'data-dir': dataDir }, env, cwd });
+  return { dataDir: settings.dataDir, usual: `http://${settings.http.host}:${settings.http.port}` };
+}
+
+/** The daemon's refusal, as if it had happened here: same code, same exit, same wording. */
+function fromProblem(problem: Problem): ReeveError {
+  const isKnown = (code: unknown): code is ErrorCode => typeof code === 'string' && code in ERRORS;
+  if (isKnown(problem?.code)) return new ReeveError(problem.code, problem.details ?? {});
+  return new ReeveError('USAGE', {
+    problem: problem?.detail ?? 'the daemon refused without a reason',
+    hint: problem?.next ?? 'reeve doctor',
+  });
+}
+
+async function* linesOf(body: ReadableStream<Uint8Array>): AsyncIterable<string> {
+  let rest = '';
+  for await (const text of body.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+}

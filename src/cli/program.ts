@@ -1,0 +1,107 @@
+import { Command as Commander, CommanderError, Option as CommanderOption } from 'commander';
+import type { Command, Manifest, Option } from './manifest.ts';
+
+/** What was typed, read by the manifest: the command, its input by property name, and the flags every command takes. */
+export interface Typed {
+  readonly command: Command;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly flags: Readonly<Record<string, string | boolean | undefined>>;
+}
+
+/** Tells people apart from the words: `reeve tasks list` is `reeve task list`. */
+const plural = (noun: string): string => (noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`);
+
+const EXIT_WORDS: Readonly<Record<number, string>> = {
+  0: 'ok',
+  1: 'failed',
+  2: 'usage',
+  3: 'not found',
+  4: 'denied',
+  5: 'conflict',
+  6: 'held',
+  7: 'nothing there',
+  8: 'unavailable',
+  9: 'timeout',
+  10: 'differs',
+};
+
+/** Makes a commander program of the manifest. `run` is called with what was typed. */
+export function buildProgram(manifest: Manifest, run: (typed: Typed) => Promise<void>): Commander {
+  const program = new Commander('reeve')
+    .description('Mirrors agent assets, hands out work, holds the locks, asks people before anything risky.')
+    .version(manifest.version, '-V, --version')
+    .showSuggestionAfterError()
+    .addHelpText(
+      'after',
+      '\nEvery command takes --json. Exit codes: 0 ok, 2 usage, 8 unavailable; reeve COMMAND --help has the rest.',
+    );
+  for (const command of manifest.commands) add(program, command, manifest, run);
+  return program;
+}
+
+function add(program: Commander, command: Command, manifest: Manifest, run: (typed: Typed) => Promise<void>): void {
+  const path = [...command.words];
+  const last = path.pop() as string;
+  const leaf = path.reduce(descend, program).command(last);
+  leaf
+    .aliases([...command.aliases])
+    .summary(command.summary)
+    .description(about(command))
+    .showHelpAfterError('');
+  for (const { name, required, variadic, description } of command.args) {
+    const word = variadic ? `${name}...` : name;
+    leaf.argument(required ? `<${word}>` : `[${word}]`, description);
+  }
+  for (const option of command.options) leaf.addOption(optionOf(option));
+  if (command.watch) leaf.option('--watch', 'show it again every two seconds until Ctrl-C');
+  if (command.follow) leaf.option('--follow', 'go on with what happens, until Ctrl-C');
+  leaf.option('--json [fields]', 'answer with one JSON object; FIELDS keeps only these, as in --json id,title');
+  leaf.option('--no-color', 'no colours');
+  if (command.ask) {
+    leaf
+      .option('--url <url>', 'the daemon to ask (REEVE_URL)')
+      .option('--token <token>', 'who is asking (REEVE_TOKEN)');
+  }
+  leaf.option('--config <file>', 'read this file rather than ./reeve.yaml (REEVE_CONFIG)');
+  if (command.takesSettings) for (const setting of manifest.settings) leaf.addOption(optionOf(setting));
+  else leaf.option('--data-dir <dir>', 'find the daemon by its data directory (REEVE_DATA_DIR)');
+  leaf.addHelpText('after', after(command));
+  leaf.action(async () => run(typed(command, leaf)));
+}
+
+function descend(parent: Commander, word: string): Commander {
+  const known = parent.commands.find((child) => child.name() === word);
+  return known ?? parent.command(word).alias(plural(word)).description(`reeve ${word} …`);
+}
+
+function optionOf({ flag, type, placeholder, description }: Option): CommanderOption {
+  return new CommanderOption(type === 'boolean' ? `${flag} [yes|no]` : `${flag} <${placeholder}>`, description);
+}
+
+function typed(command: Command, leaf: Commander): Typed {
+  const given = leaf.opts<Record<string, string | boolean | undefined>>();
+  const optionValue = (flag: string) => given[new CommanderOption(flag).attributeName()];
+  const input: Record<string, unknown> = {};
+  command.args.forEach(({ name }, index) => {
+    const value: unknown = leaf.processedArgs[index];
+    if (value !== undefined) input[name] = value;
+  });
+  for (const { flag, property } of command.options) {
+    const value = optionValue(flag);
+    if (value !== undefined) input[property] = value;
+  }
+  const flags = Object.fromEntries(
+    leaf.options.map(({ long }) => [(long ?? '').replace(/^--(no-)?/, ''), optionValue(long ?? '')]),
+  );
+  return { command, input, flags: { ...flags, color: given.color } };
+}
+
+const about = ({ summary, description }: Command): string =>
+  description ? `${summary}.\n${description}` : `${summary}.`;
+
+function after({ examples, exits }: Command): string {
+  const codes = exits.map((code) => `${code} ${EXIT_WORDS[code] ?? ''}`.trim()).join(' · ');
+  return `\nExamples:\n${examples.map((example) => `  ${example}`).join('\n')}\n\nExit codes: ${codes}`;
+}
+
+export { CommanderError };

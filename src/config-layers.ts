@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { closest, distance } from 'fastest-levenshtein';
+import { isMap, isNode, isScalar, LineCounter, parseDocument, type YAMLMap } from 'yaml';
+import { fromText } from './coerce.ts';
+import { ReeveError, reason } from './errors.ts';
+import type { Setting } from './settings.ts';
+
+/** Flags as the command line had them, without the dashes: { 'http-port': '8080' }. */
+export type Flags = Readonly<Record<string, string | boolean | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Values of one layer by setting name, each with where it was said and what a relative path starts from. */
+export type Layer = Map<string, { readonly value: unknown; readonly source: string; readonly base: string }>;
+
+/** Variables with our prefix that are no settings: what the command line reads, and where the file is. */
+const OTHER_VARIABLES = ['REEVE_CONFIG', 'REEVE_URL', 'REEVE_TOKEN', 'REEVE_OUTPUT', 'REEVE_NO_INPUT'];
+/** Kubernetes sets these in every pod beside a service called reeve; they are not a person's typing mistake. */
+const SERVICE_LINK = /^REEVE_(SERVICE_|PORT$|PORT_)/;
+
+export function fromFlags(settings: readonly Setting[], flags: Flags, cwd: string): Layer {
+  const layer: Layer = new Map();
+  for (const { name, flag, schema } of settings) {
+    const text = flags[flag.slice(2)];
+    if (text === undefined) continue;
+    const value = typeof text === 'string' ? fromText(schema, text) : text;
+    layer.set(name, { value, source: `flag ${flag}`, base: cwd });
+  }
+  return layer;
+}
+
+export function fromEnvironment(
+  settings: readonly Setting[],
+  env: Environment,
+  cwd: string,
+  problems: string[],
+): Layer {
+  const layer: Layer = new Map();
+  const known = new Set(OTHER_VARIABLES);
+  for (const { name, variables, schema, secret } of settings) {
+    for (const variable of variables) {
+      known.add(variable);
+      // An empty variable means "not set": that is how compose files and unit files leave one out.
+      const inline = env[variable] || undefined;
+      const said = inline === undefined && secret ? secretFile(variable, env, known, problems) : inline;
+      if (said === undefined || layer.has(name)) continue;
+      layer.set(name, { value: fromText(schema, said), source: `environment ${variable}`, base: cwd });
+    }
+  }
+  for (const variable of Object.keys(env)) {
+    if (!variable.startsWith('REEVE_') || known.has(variable) || SERVICE_LINK.test(variable)) continue;
+    problems.push(`unknown variable ${variable} in the environment${didYouMean(variable, [...known])}`);
+  }
+  return layer;
+}
+
+/** Secrets may be kept in files (containers, systemd credentials): GITHUB_TOKEN_FILE names one. */
+function secretFile(variable: string, env: Environment, known: Set<string>, problems: string[]) {
+  known.add(`${variable}_FILE`);
+  const file = env[`${variable}_FILE`];
+  if (!file) return undefined;
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    problems.push(`${variable}_FILE: ${reason(error)}`);
+    return undefined;
+  }
+}
+
+export function fromFile(settings: readonly Setting[], file: string, problems: string[]): Layer {
+  const lines = new LineCounter();
+  const document = parseDocument(readText(file), { lineCounter: lines });
+  const layer: Layer = new Map();
+  const shown = basename(file);
+  for (const error of document.errors) {
+    problems.push(`${shown}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]}`);
+  }
+  if (document.errors.length > 0 || document.contents === null) return layer;
+  if (!isMap(document.contents)) {
+    problems.push(`${shown}: must be a mapping of settings`);
+    return layer;
+  }
+  const leaves = new Set(settings.map(({ name }) => name));
+  const sections = new Set(settings.flatMap(({ name }) => sectionsAbove(name)));
+  const visit = (map: YAMLMap, trail: string): void => {
+    for (const { key, value } of map.items) {
+      const word = isScalar(key) ? String(key.value) : String(key);
+      const name = trail ? `${trail}.${word}` : word;
+      const source = `${shown}:${lines.linePos((isScalar(key) && key.range?.[0]) || 0).line}`;
+      if (leaves.has(name)) {
+        layer.set(name, { value: isNode(value) ? value.toJS(document) : value, source, base: dirname(file) });
+      } else if (!sections.has(name)) {
+        problems.push(`unknown setting ${name} (${source})${didYouMean(name, [...leaves, ...sections])}`);
+      } else if (isMap(value)) {
+        visit(value, name);
+      } else if (!isScalar(value) || value.value !== null) {
+        problems.push(`${name}: must be a mapping (${source})`);
+      }
+    }
+  };
+  visit(document.contents, '');
+  return layer;
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ReeveError('CONFIG_UNREADABLE', { file, problem: reason(error) }, { cause: error });
+  }
+}
+
+/** Offers the nearest known word, if it is near enough to be a slip of the finger. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const near = known.length > 0 ? closest(word, known) : undefined;
+  return near && distance(word, near) <= Math.max(2, word.length / 3) ? `; did you mean ${near}?` : '';
+}
+
+/** 'redis.tls.verify' stands under 'redis.tls' and 'redis'. */
+function sectionsAbove(name: string): string[] {
+  const words = name.split('.');
+  return words.slice(1).map((_, index) => words.slice(0, index + 1).join('.'));
+}

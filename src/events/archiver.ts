@@ -1,0 +1,78 @@
+import { type Clock, jittered } from '../clock.ts';
+import type { Logger } from '../log.ts';
+import { every, type Service } from '../service.ts';
+import type { Store } from '../store/database.ts';
+import { type ReeveEvent, STREAM_NAMES, type StreamName } from './catalogue.ts';
+import type { EventLog } from './event-log.ts';
+
+export interface ArchiverOptions {
+  readonly events: EventLog;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const PERIOD_MS = 2_000;
+const BATCH = 500;
+
+/** Copies the streams to the store, so that history survives the trimming of a stream and the loss of Redis. */
+export function archiver(options: ArchiverOptions): Service {
+  return every('event archiver', {
+    clock: options.clock,
+    pauseMs: () => jittered(PERIOD_MS),
+    tick: async (signal) => {
+      const copied = await archiveOnce(options, signal);
+      if (copied > 0) options.log.debug('events archived', { copied });
+    },
+    onError: (error) => options.log.warn('archiving events failed, trying again', { problem: String(error) }),
+  });
+}
+
+/** Copies what is new and returns how many. Rows and the place reached commit together: nothing twice, nothing left out. */
+export async function archiveOnce({ events, store }: ArchiverOptions, signal?: AbortSignal): Promise<number> {
+  let copied = 0;
+  for (const stream of STREAM_NAMES) {
+    for (let more = true; more && !signal?.aborted; ) {
+      const page = await events.since(await placeOf(store, stream), { streams: [stream], limit: BATCH });
+      await save(store, stream, page.events);
+      copied += page.events.length;
+      more = page.more;
+    }
+  }
+  return copied;
+}
+
+async function placeOf(store: Store, stream: StreamName) {
+  const row = await store.db.selectFrom('event_cursors').select('id').where('stream', '=', stream).executeTakeFirst();
+  return row ? { [stream]: row.id } : {};
+}
+
+async function save(store: Store, stream: StreamName, events: readonly ReeveEvent[]): Promise<void> {
+  const last = events.at(-1);
+  if (!last) return;
+  const rows = events.map(({ id, event, at, source, payload }) => ({
+    stream,
+    id,
+    event,
+    at,
+    source,
+    task_id: textOr(payload.task_id),
+    agent_id: textOr(payload.agent_id),
+    payload: JSON.stringify(payload),
+  }));
+  await store.db.transaction().execute(async (tx) => {
+    // Two daemons may copy the same entries; the second finds them there.
+    await tx
+      .insertInto('events')
+      .values(rows)
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    await tx
+      .insertInto('event_cursors')
+      .values({ stream, id: last.id })
+      .onConflict((conflict) => conflict.column('stream').doUpdateSet({ id: last.id }))
+      .execute();
+  });
+}
+
+const textOr = (value: unknown): string | null => (typeof value === 'string' ? value : null);

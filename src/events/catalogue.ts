@@ -1,0 +1,90 @@
+import { z } from 'zod';
+
+/**
+ * The streams, and the form of their entries. Each form is a seed's own:
+ * ade: event, timestamp, payload, source. odyssey: event_type, task_id, agent_id, timestamp. sync: op, id, commit …
+ */
+export const STREAMS = {
+  system: { form: 'ade', holds: 'the daemon itself: starts, stops, lost and found dependencies' },
+  task: { form: 'ade', holds: 'the approval lifecycle of tasks' },
+  approval: { form: 'ade', holds: 'requests, votes, delegations, escalations' },
+  lock: { form: 'ade', holds: 'grants, waits, releases, expiries, deadlocks' },
+  work: { form: 'odyssey', holds: 'what agents do with tasks' },
+  sync: { form: 'sync', holds: 'each asset that a sync added, changed or removed' },
+} as const;
+export type StreamName = keyof typeof STREAMS;
+export const STREAM_NAMES = Object.keys(STREAMS) as StreamName[];
+
+interface EventRow {
+  readonly stream: StreamName;
+  readonly says: string;
+  readonly payload: z.ZodObject;
+}
+
+const text = z.string();
+const ofTask = z.looseObject({ task_id: text });
+const ofApproval = z.looseObject({ approval_id: text, task_id: text });
+const ofLock = z.looseObject({ lock: text, agent_id: text });
+const ofWork = z.looseObject({ task_id: text, agent_id: text });
+const ofAsset = z.looseObject({ op: text, id: text, commit: text });
+
+/** Every kind of event: the stream it goes to and what it must carry. It may carry more. */
+export const EVENTS = {
+  'daemon:started': {
+    stream: 'system',
+    says: 'A daemon is ready',
+    payload: z.looseObject({ version: text, pid: z.int(), address: text }),
+  },
+  'daemon:stopping': {
+    stream: 'system',
+    says: 'A daemon began to drain',
+    payload: z.looseObject({ pid: z.int(), why: text }),
+  },
+  'redis:restarted': {
+    stream: 'system',
+    says: 'The embedded Redis died and was started again',
+    payload: z.looseObject({ restarts: z.int(), why: text }),
+  },
+  'config:reloaded': {
+    stream: 'system',
+    says: 'The configuration was read again',
+    payload: z.looseObject({ changed: z.array(text), need_restart: z.array(text) }),
+  },
+
+  'task:state_changed': {
+    stream: 'task',
+    says: 'A task moved from one state to another',
+    payload: z.looseObject({ task_id: text, from: text, to: text }),
+  },
+  'task:approved': { stream: 'task', says: 'A task has all the approvals it needs', payload: ofTask },
+  'task:completed': { stream: 'task', says: 'The changes of a task were applied', payload: ofTask },
+
+  'approval:requested': { stream: 'approval', says: 'A reviewer was asked', payload: ofApproval },
+  'approval:approved': { stream: 'approval', says: 'A reviewer agreed', payload: ofApproval },
+
+  'lock:acquired': { stream: 'lock', says: 'A lock was granted', payload: ofLock },
+  'lock:released': { stream: 'lock', says: 'A lock was given back', payload: ofLock },
+  'lock:expired': { stream: 'lock', says: 'The holder of a lock fell silent', payload: z.looseObject({ lock: text }) },
+  'lock:queued': { stream: 'lock', says: 'An agent waits for a lock', payload: ofLock },
+  'lock:promoted': { stream: 'lock', says: 'A waiting agent is next', payload: ofLock },
+
+  task_started: { stream: 'work', says: 'An agent began a task', payload: ofWork },
+
+  'asset:added': { stream: 'sync', says: 'A sync found a new asset', payload: ofAsset },
+  'asset:changed': { stream: 'sync', says: 'A sync found an asset changed', payload: ofAsset },
+  'asset:removed': { stream: 'sync', says: 'A sync found an asset gone', payload: ofAsset },
+} as const satisfies Record<string, EventRow>;
+
+export type EventName = keyof typeof EVENTS;
+export type Payload<E extends EventName> = z.input<(typeof EVENTS)[E]['payload']>;
+
+/** An event as everybody reads it, whatever the form of its stream. */
+export interface ReeveEvent {
+  readonly stream: StreamName;
+  /** The entry's id in its Redis stream. */
+  readonly id: string;
+  readonly event: string;
+  readonly at: string;
+  readonly source: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,86 @@
+import type { Connection } from '../redis/connection.ts';
+import type { ReeveEvent, StreamName } from './catalogue.ts';
+import { decodeEntry } from './entry.ts';
+import type { EventLog } from './event-log.ts';
+
+/** The consumer groups of the seed: each gets every event of a stream once, however many consumers share the work. */
+export const GROUPS = ['notification-service', 'audit-logger', 'webhook-dispatcher', 'analytics-pipeline'] as const;
+export type GroupName = (typeof GROUPS)[number];
+
+export interface GroupOptions {
+  readonly connection: Connection;
+  readonly events: EventLog;
+  readonly stream: StreamName;
+  readonly group: GroupName;
+  /** Names this consumer; after a restart the same name finds what it had not acknowledged. */
+  readonly consumer: string;
+}
+
+/** One consumer of a group. At least once: what is taken and not acknowledged comes back to someone. */
+export class GroupConsumer {
+  readonly #options: GroupOptions;
+
+  constructor(options: GroupOptions) {
+    this.#options = options;
+  }
+
+  /** Makes the group if it is not there, from the beginning of the stream. */
+  async ensure(): Promise<void> {
+    const { connection, group } = this.#options;
+    try {
+      await connection.commands.xgroup('CREATE', this.#key, group, '0', 'MKSTREAM');
+    } catch (error) {
+      if (!(error instanceof Error && error.message.startsWith('BUSYGROUP'))) throw error;
+    }
+  }
+
+  /** New events for this consumer, at most `count`; they are its own until acknowledged. */
+  async take(count: number): Promise<ReeveEvent[]> {
+    const { connection, group, consumer } = this.#options;
+    const read = await connection.commands.xreadgroup(
+      'GROUP',
+      group,
+      consumer,
+      'COUNT',
+      count,
+      'STREAMS',
+      this.#key,
+      '>',
+    );
+    return this.#decode(read?.[0]?.[1] ?? []);
+  }
+
+  /** Takes over what another consumer took and has left lying for `idleMs`: that one died. */
+  async takeOver(idleMs: number, count: number): Promise<ReeveEvent[]> {
+    const { connection, group, consumer } = this.#options;
+    const [, entries] = (await connection.commands.xautoclaim(
+      this.#key,
+      group,
+      consumer,
+      idleMs,
+      '0-0',
+      'COUNT',
+      count,
+    )) as [string, (Entry | null)[]];
+    return this.#decode(entries.filter((entry) => entry !== null));
+  }
+
+  async acknowledge(events: readonly ReeveEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    const { connection, group } = this.#options;
+    await connection.commands.xack(this.#key, group, ...events.map(({ id }) => id));
+  }
+
+  get #key(): string {
+    return this.#options.events.key(this.#options.stream);
+  }
+
+  #decode(entries: readonly Entry[]): ReeveEvent[] {
+    // An entry that was trimmed while it was pending comes back without its fields.
+    return entries
+      .filter(([, flat]) => flat !== null)
+      .map(([id, flat]) => decodeEntry(this.#options.stream, id, flat ?? []));
+  }
+}
+
+type Entry = [id: string, fields: string[] | null];

@@ -1,0 +1,33 @@
+import type { FastifyRequest } from 'fastify';
+import { ReeveError } from '../errors.ts';
+import { ACCESS, type Access, type Caller } from '../operations/operation.ts';
+
+const EVERYTHING: ReadonlySet<Access> = new Set(Object.keys(ACCESS) as Access[]);
+const LOOPBACK = /^(127\.|::1$|::ffff:127\.)/;
+const LOCAL_NAMES = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Addresses that only this machine reaches. */
+export const isLoopbackHost = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
+
+/**
+ * Who is calling. No API token exists yet, so a caller on this machine is the admin `local`; from anywhere else there
+ * is no identity. Browsers are held off: a page that resolves its own name to 127.0.0.1 (DNS rebinding) sends a foreign
+ * Host, and a page of another site sends its Origin.
+ */
+export function callerOf(request: FastifyRequest, listenHost: string): Caller {
+  const host = hostName(request.headers.host);
+  if (!LOCAL_NAMES.has(host) && host !== listenHost) {
+    throw new ReeveError('DENIED', { caller: 'a page in a browser', why: `the Host header says ${host || 'nothing'}` });
+  }
+  const { origin } = request.headers;
+  if (origin !== undefined && hostName(origin.replace(/^[a-z]+:\/\//, '')) !== host) {
+    throw new ReeveError('DENIED', { caller: `a page of ${origin}`, why: 'another site may not call this daemon' });
+  }
+  if (!LOOPBACK.test(request.ip)) {
+    throw new ReeveError('UNAUTHENTICATED', { why: `${request.ip} is not this machine, and no token exists` });
+  }
+  return { id: 'local', access: EVERYTHING };
+}
+
+const hostName = (host: string | undefined): string => (host ?? '').replace(/:\d+$/, '').toLowerCase();

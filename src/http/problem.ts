@@ -1,0 +1,22 @@
+import type { FastifyReply } from 'fastify';
+import { asReeveError, ReeveError, toProblem } from '../errors.ts';
+
+/** What Fastify itself refuses, in our words. */
+export function requestError(error: unknown, limitBytes: number): ReeveError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500;
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ReeveError('BODY_TOO_LARGE', { limitBytes }, { cause: error });
+  if (!(error instanceof ReeveError) && error instanceof Error && status >= 400 && status < 500) {
+    const hint = 'Send JSON with content-type: application/json.';
+    return new ReeveError('USAGE', { problem: error.message, hint }, { cause: error });
+  }
+  return asReeveError(error);
+}
+
+/** Answers with an RFC 9457 problem. Every refusal of the HTTP door goes through here. */
+export function sendProblem(reply: FastifyReply, error: ReeveError): FastifyReply {
+  const problem = toProblem(error);
+  if (problem.retry_after_seconds !== undefined)
+    void reply.header('retry-after', Math.ceil(problem.retry_after_seconds));
+  return reply.code(problem.status).type('application/problem+json').send(problem);
+}

@@ -1,0 +1,70 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Clock } from '../clock.ts';
+import { fromText, type TextSchema } from '../coerce.ts';
+import { type Context, follow, invoke, type Operation } from '../operations/operation.ts';
+import type { Rooms } from '../operations/rooms.ts';
+import { callerOf } from './auth.ts';
+import { streamEvents } from './sse.ts';
+
+export const API_ROOT = '/api/v1';
+
+interface RouterOptions {
+  readonly operations: readonly Operation[];
+  readonly rooms: Rooms;
+  readonly clock: Clock;
+  readonly host: string;
+  readonly draining: AbortSignal;
+}
+
+/** '/tasks/{id}' is served at /api/v1/tasks/:id, '//readyz' at /readyz. */
+export const routePath = ({ http: { path } }: Operation): string =>
+  path.startsWith('//') ? path.slice(1) : `${API_ROOT}${path}`;
+
+/** One route for each operation. The door only translates: text to values, outcomes to statuses. */
+export function registerOperations(app: FastifyInstance, options: RouterOptions): void {
+  for (const operation of options.operations) {
+    const properties = inputProperties(operation);
+    app.route({
+      method: operation.http.method,
+      url: routePath(operation).replace(/\{(\w+)\}/g, ':$1'),
+      handler: async (request, reply) => {
+        const context: Context = {
+          rooms: options.rooms,
+          operations: options.operations,
+          caller: callerOf(request, options.host),
+          signal: AbortSignal.any([options.draining, goneSignal(reply)]),
+        };
+        const input = inputOf(request, properties);
+        if (operation.follow && request.headers.accept?.includes('text/event-stream')) {
+          const since = request.headers['last-event-id'];
+          const events = follow(operation, context, { ...input, ...(since && { since }) });
+          if (events) return streamEvents(reply, events, options.clock, context.signal);
+        }
+        const output = await invoke(operation, context, input);
+        return reply.code(operation.http.status?.(output as never) ?? 200).send(output);
+      },
+    });
+  }
+}
+
+type Properties = Readonly<Record<string, TextSchema>>;
+
+function inputProperties({ input }: Operation): Properties {
+  return (z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' }).properties ?? {}) as Properties;
+}
+
+/** Path and query hold text, which is read as what the input wants; a body holds values already. */
+function inputOf(request: FastifyRequest, properties: Properties): Record<string, unknown> {
+  const texts = { ...(request.query as object), ...(request.params as object) } as Record<string, string | string[]>;
+  const read = Object.entries(texts).map(([name, text]) => [name, fromText(properties[name] ?? {}, String(text))]);
+  const body = typeof request.body === 'object' && request.body !== null ? request.body : {};
+  return { ...body, ...Object.fromEntries(read) };
+}
+
+/** Aborted when the caller hangs up before the answer is complete. */
+function goneSignal(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  return gone.signal;
+}

@@ -1,0 +1,136 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { type Clock, withDeadline } from '../clock.ts';
+import { ReeveError } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import type { Caller, Operation } from '../operations/operation.ts';
+import type { Rooms } from '../operations/rooms.ts';
+import { type Service, service } from '../service.ts';
+import { callerOf, isLoopbackHost } from './auth.ts';
+import { registerDocs } from './docs.ts';
+import { requestError, sendProblem } from './problem.ts';
+import { registerOperations } from './router.ts';
+
+export interface HttpOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly bodyLimitBytes: number;
+  readonly drainMs: number;
+  readonly version: string;
+  readonly operations: readonly Operation[];
+  readonly rooms: Rooms;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Called when stopping begins, before connections close. */
+  readonly onDrain: () => void;
+  readonly metrics: HttpMetrics;
+  /** Doors of other protocols that live on this server: the path, and what answers there. */
+  readonly mounts: Readonly<Record<string, Mount>>;
+}
+
+export type Mount = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: unknown,
+  caller: Caller,
+) => Promise<void>;
+
+export interface HttpMetrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+  observe(route: string, method: string, status: number, seconds: number): void;
+}
+
+export interface HttpServer extends Service {
+  /** http://127.0.0.1:7420, once it listens. */
+  readonly url: string;
+}
+
+/** The HTTP door. It stops in three steps: not ready any more, open requests finish, what is left is cut off. */
+export function httpServer(options: HttpOptions): HttpServer {
+  let url = '';
+  const life = service('http', async () => {
+    const { host, port, drainMs, clock, log, onDrain } = options;
+    if (!isLoopbackHost(host)) throw new ReeveError('INSECURE_BIND', { host });
+    const draining = new AbortController();
+    const app = build(options, draining.signal);
+    try {
+      url = await app.listen({ host, port });
+    } catch (error) {
+      await app.close();
+      throw (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+        ? new ReeveError('PORT_TAKEN', { host, port }, { cause: error })
+        : error;
+    }
+    log.debug('listening', { url });
+    return async () => {
+      onDrain();
+      draining.abort();
+      const late = () => new ReeveError('SHUTTING_DOWN');
+      await withDeadline(clock, drainMs, app.close(), late).catch(() => {
+        log.warn('requests were cut off: they took longer than the drain time', { drainMs });
+        app.server.closeAllConnections();
+      });
+    };
+  });
+  return {
+    ...life,
+    get url() {
+      return url;
+    },
+  };
+}
+
+function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
+  const { bodyLimitBytes, log, metrics, host, mounts } = options;
+  const app = Fastify({ bodyLimit: bodyLimitBytes, forceCloseConnections: 'idle', return503OnClosing: false });
+
+  app.addHook('onRequest', async (_request, reply) => {
+    void reply.header('x-content-type-options', 'nosniff').header('cache-control', 'no-store');
+    if (draining.aborted) {
+      void reply.header('connection', 'close');
+      throw new ReeveError('SHUTTING_DOWN', { retryAfterSeconds: 2 });
+    }
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url ?? 'unknown';
+    metrics.observe(route, request.method, reply.statusCode, reply.elapsedTime / 1000);
+    log.debug('request answered', {
+      method: request.method,
+      route,
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime),
+    });
+  });
+  app.setErrorHandler((thrown, request, reply) => {
+    const error = requestError(thrown, bodyLimitBytes);
+    if (error.row.status >= 500 && error.row.actor === 'human') {
+      log.error('request failed', {
+        method: request.method,
+        url: request.url,
+        code: error.code,
+        cause: causeOf(error),
+      });
+    }
+    return sendProblem(reply, error);
+  });
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(reply, new ReeveError('NO_SUCH_ROUTE', { method: request.method, path: request.url.split('?')[0] })),
+  );
+
+  registerOperations(app, { ...options, draining });
+  registerDocs(app, options);
+  app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
+  for (const [path, mount] of Object.entries(mounts)) {
+    app.all(path, async (request, reply) => {
+      const caller = callerOf(request, host);
+      reply.hijack();
+      await mount(request.raw, reply.raw, request.body, caller);
+    });
+  }
+  return app;
+}
+
+function causeOf(error: ReeveError): string {
+  return error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : error.message;
+}

@@ -1,0 +1,6 @@
+import { eventOperations } from './events.ts';
+import type { Operation } from './operation.ts';
+import { systemOperations } from './system.ts';
+
+/** Everything one can ask of the daemon. Routes, the OpenAPI document, commands and tools are made from this list. */
+export const operations: readonly Operation[] = [...systemOperations, ...eventOperations];

@@ -1,0 +1,146 @@
+import type { z } from 'zod';
+import { asReeveError, type ErrorCode, ReeveError } from '../errors.ts';
+import type { Rooms } from './rooms.ts';
+
+/** What a caller must be allowed to do. The door finds out who calls; `invoke` decides, in this one place. */
+export const ACCESS = {
+  open: 'anyone who reaches the daemon, without a token',
+  read: 'looks at state',
+  work: 'pulls and reports tasks, takes locks',
+  decide: 'approves and rejects',
+  operate: 'pauses, retries, edits, syncs',
+  admin: 'changes configuration, policies and tokens',
+} as const;
+export type Access = keyof typeof ACCESS;
+
+export interface Caller {
+  readonly id: string;
+  readonly access: ReadonlySet<Access>;
+}
+
+export interface Context {
+  readonly rooms: Rooms;
+  readonly caller: Caller;
+  /** Aborted when the caller goes away or the daemon drains: every wait takes it. */
+  readonly signal: AbortSignal;
+  /** All that can be asked here: what a briefing tells of. */
+  readonly operations: readonly Operation[];
+}
+
+/** One thing that can be asked of the daemon. HTTP route, OpenAPI entry, CLI command and MCP tool come from it. */
+export interface Operation {
+  readonly name: string;
+  /** One line, in the imperative. */
+  readonly summary: string;
+  readonly description?: string;
+  readonly access: Access;
+  readonly input: z.ZodObject;
+  readonly output: z.ZodType;
+  /** What can go wrong besides what can always go wrong. */
+  readonly errors: readonly ErrorCode[];
+  readonly http: HttpForm;
+  readonly cli: CliForm;
+  /** The MCP tool it is offered as, if it is one that an agent needs. */
+  readonly mcp?: McpForm;
+  readonly run: (context: Context, input: never) => Promise<unknown>;
+  /** What comes after, for as long as the caller listens: server-sent events, `--follow`. */
+  readonly follow?: (context: Context, input: never) => AsyncIterable<Followed>;
+}
+
+export interface Followed {
+  /** Where to go on after a break: Last-Event-ID. */
+  readonly cursor: string;
+  readonly kind: string;
+  readonly item: unknown;
+}
+
+export interface HttpForm {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Under /api/v1, unless it starts with a double slash: '//readyz' is /readyz. {names} are taken from the input. */
+  readonly path: string;
+  /** Default 200. */
+  readonly status?: (output: never) => number;
+}
+
+export interface CliForm {
+  /** 'task list': the words after `reeve`. */
+  readonly words: string;
+  /** Inputs given by position rather than by flag. */
+  readonly args?: readonly string[];
+  readonly examples: readonly string[];
+  /** How people see it, if the general table or list of facts does not do: a file in cli/views. */
+  readonly view?: string;
+  /** Columns of a list, most telling first. */
+  readonly columns?: readonly string[];
+  /** Answered by a file in cli/commands, which may not need a daemon. */
+  readonly local?: string;
+  /** May be repeated until interrupted: --watch. */
+  readonly watch?: boolean;
+}
+
+export interface McpForm {
+  readonly tool: string;
+  readonly description: string;
+  readonly readOnly: boolean;
+  readonly idempotent: boolean;
+  readonly destructive?: boolean;
+}
+
+/** Rooms give out data that nobody may change; the output schema only reads it. */
+type Answer<T> = T extends object ? { readonly [K in keyof T]: Answer<T[K]> } : T;
+
+type Definition<I extends z.ZodObject, O extends z.ZodType> = Omit<
+  Operation,
+  'input' | 'output' | 'run' | 'follow' | 'http'
+> & {
+  readonly input: I;
+  readonly output: O;
+  readonly http: Omit<HttpForm, 'status'> & { readonly status?: (output: z.output<O>) => number };
+  readonly run: (context: Context, input: z.output<I>) => Promise<Answer<z.input<O>>>;
+  readonly follow?: (context: Context, input: z.output<I>) => AsyncIterable<Followed>;
+};
+
+/**
+ * Keeps the types of input and output where an operation is written; the doors need only the general form.
+ * An input that nobody declared is refused: a misspelt filter must not mean "everything".
+ */
+export const defineOperation = <I extends z.ZodObject, O extends z.ZodType>(
+  definition: Definition<I, O>,
+): Operation => ({
+  ...definition,
+  input: definition.input.strict(),
+});
+
+/** The one way into an operation, whatever the door: access, input, run, output. */
+export async function invoke(operation: Operation, context: Context, raw: unknown): Promise<unknown> {
+  const input = admit(operation, context, raw);
+  try {
+    return operation.output.parse(await operation.run(context, input));
+  } catch (error) {
+    throw context.rooms.explain(error) ?? asReeveError(error);
+  }
+}
+
+/** The same for what goes on: refused at once, before anything is sent, if access or input are wrong. */
+export function follow(operation: Operation, context: Context, raw: unknown): AsyncIterable<Followed> | undefined {
+  return operation.follow?.(context, admit(operation, context, raw));
+}
+
+function admit(operation: Operation, { caller }: Context, raw: unknown): never {
+  const { name, access, cli } = operation;
+  if (access !== 'open' && !caller.access.has(access)) {
+    throw new ReeveError('DENIED', {
+      caller: caller.id,
+      why: `${name} needs the right "${access}" (${ACCESS[access]})`,
+    });
+  }
+  const input = operation.input.safeParse(raw);
+  if (!input.success) {
+    throw new ReeveError('INVALID_INPUT', { operation: name, command: cli.words, problem: explain(input.error) });
+  }
+  return input.data as never;
+}
+
+/** All that is wrong, on one line: 'limit: too big; kind: …'. */
+const explain = (error: z.ZodError): string =>
+  error.issues.map(({ path, message }) => (path.length > 0 ? `${path.join('.')}: ${message}` : message)).join('; ');

@@ -1,0 +1,249 @@
+import { once } from 'node:events';
+import { Cluster, Redis } from 'ioredis';
+import { backOff, type Clock, withDeadline } from '../clock.ts';
+import { ReeveError } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import { type Service, service } from '../service.ts';
+import { redisFailure } from './failure.ts';
+import type { RedisTarget } from './target.ts';
+
+export type RedisClient = Redis | Cluster;
+
+/** The clients that share one Redis. Which one to use follows from what the command does to its connection. */
+export interface Connection extends Service {
+  /** Ordinary commands and scripts. Never resends: a command whose reply was lost fails as REDIS_REPLY_UNKNOWN. */
+  readonly commands: RedisClient;
+  /** Subscriptions; they are taken up again by themselves after a break. */
+  readonly subscriber: RedisClient;
+  /** A client of its own for commands that block (XREAD BLOCK, BLMOVE). Whoever takes it disconnects it. */
+  blocking(): Promise<RedisClient>;
+  /** Lends a client that nobody else uses meanwhile, for WATCH and MULTI. */
+  exclusive<T>(work: (client: RedisClient) => Promise<T>): Promise<T>;
+  /** Resolves when commands can be sent: at once, or after a break when the connection is back. */
+  whenReady(signal: AbortSignal): Promise<void>;
+  /** Where Redis is, for people; without a password. */
+  readonly address: string;
+  readonly mode: RedisTarget['kind'];
+  /** What answered, learnt at the start. */
+  readonly server: ServerInfo;
+}
+
+export interface ServerInfo {
+  readonly flavour: 'redis' | 'valkey';
+  readonly version: string;
+  readonly major: number;
+}
+
+export interface ConnectionOptions {
+  /** Asked when starting: an embedded server has an address only once it runs. */
+  readonly target: () => RedisTarget;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly commandTimeoutMs: number;
+  /** How long the start may try before it gives up. */
+  readonly connectTimeoutMs: number;
+  readonly name: string;
+}
+
+export function connectRedis(options: ConnectionOptions): Connection {
+  let clients: Clients | undefined;
+  const live = (): Clients => {
+    if (!clients) throw new ReeveError('REDIS_UNAVAILABLE', { address: 'redis', problem: 'not connected yet' });
+    return clients;
+  };
+  const life = service('redis connection', async () => {
+    const opened = new Clients(options);
+    try {
+      await opened.open();
+    } catch (error) {
+      opened.close();
+      throw error;
+    }
+    clients = opened;
+    return () => {
+      clients = undefined;
+      opened.close();
+    };
+  });
+  return {
+    ...life,
+    get commands() {
+      return live().commands;
+    },
+    get subscriber() {
+      return live().subscriber;
+    },
+    get address() {
+      return clients?.target.address ?? options.target().address;
+    },
+    get mode() {
+      return live().target.kind;
+    },
+    get server() {
+      return live().server;
+    },
+    whenReady: (signal) => live().whenReady(signal),
+    blocking: () => live().extra('blocking'),
+    exclusive: (work) => live().lend(work),
+  };
+}
+
+type Role = 'commands' | 'subscriber' | 'blocking' | 'exclusive';
+
+/** The clients of one life of the connection. */
+class Clients {
+  readonly target: RedisTarget;
+  readonly commands: RedisClient;
+  readonly subscriber: RedisClient;
+  server: ServerInfo = { flavour: 'redis', version: '0', major: 0 };
+  readonly #options: ConnectionOptions;
+  readonly #all = new Set<RedisClient>();
+  readonly #idle: RedisClient[] = [];
+  #lastError: Error | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.target = options.target();
+    this.commands = this.#create('commands');
+    this.subscriber = this.#create('subscriber');
+  }
+
+  async open(): Promise<void> {
+    const { clock, connectTimeoutMs } = this.#options;
+    const { address } = this.target;
+    const late = () =>
+      (this.#lastError && redisFailure(this.#lastError, address)) ??
+      new ReeveError('REDIS_UNAVAILABLE', { address, problem: this.#lastError?.message ?? 'no answer' });
+    await withDeadline(clock, connectTimeoutMs, this.#both(), late);
+    this.server = await serverInfo(this.commands);
+  }
+
+  async #both(): Promise<void> {
+    await Promise.all([this.commands, this.subscriber].map((client) => ready(client, this.target.address)));
+  }
+
+  async whenReady(signal: AbortSignal): Promise<void> {
+    if (this.commands.status !== 'ready') await once(this.commands, 'ready', { signal });
+  }
+
+  async extra(role: Role): Promise<RedisClient> {
+    const client = this.#create(role);
+    const { clock, connectTimeoutMs } = this.#options;
+    const late = () => new ReeveError('REDIS_UNAVAILABLE', { address: this.target.address, problem: 'no answer' });
+    try {
+      await withDeadline(clock, connectTimeoutMs, ready(client, this.target.address), late);
+    } catch (error) {
+      client.disconnect();
+      throw error;
+    }
+    return client;
+  }
+
+  async lend<T>(work: (client: RedisClient) => Promise<T>): Promise<T> {
+    const client = this.#pooled() ?? (await this.extra('exclusive'));
+    try {
+      const result = await work(client);
+      // EXEC and DISCARD end a WATCH; a work that did neither must not leave its watches to the next borrower.
+      if (client instanceof Redis) await client.unwatch();
+      this.#idle.push(client);
+      return result;
+    } catch (error) {
+      // Nobody knows in what state the work left it.
+      client.disconnect();
+      throw error;
+    }
+  }
+
+  #pooled(): RedisClient | undefined {
+    for (let client = this.#idle.pop(); client; client = this.#idle.pop()) {
+      if (client.status === 'ready') return client;
+      client.disconnect();
+    }
+    return undefined;
+  }
+
+  close(): void {
+    for (const client of this.#all) client.disconnect();
+  }
+
+  #create(role: Role): RedisClient {
+    const client = this.target.kind === 'cluster' ? this.#cluster(this.target, role) : this.#redis(this.target, role);
+    this.#all.add(client);
+    client.on('end', () => this.#all.delete(client));
+    client.on('error', (error: Error) => this.#report(role, error));
+    if (client instanceof Cluster) client.on('node error', (error: Error) => this.#report(role, error));
+    return client;
+  }
+
+  #redis(target: RedisTarget & { kind: 'standalone' }, role: Role): Redis {
+    return new Redis({
+      ...target.options,
+      ...this.#patience(role),
+      lazyConnect: true,
+      retryStrategy: (times) => backOff(times - 1, 50, 2_000),
+      connectionName: `${this.#options.name}:${role}`,
+    });
+  }
+
+  #cluster(target: RedisTarget & { kind: 'cluster' }, role: Role): Cluster {
+    const { enableOfflineQueue, ...patience } = this.#patience(role);
+    return new Cluster(target.nodes, {
+      ...target.options,
+      lazyConnect: true,
+      enableOfflineQueue,
+      shardedSubscribers: role === 'subscriber',
+      // A failover takes some seconds; 64 tries of 200 ms outlast it.
+      maxRedirections: 64,
+      retryDelayOnFailover: 200,
+      clusterRetryStrategy: (times) => backOff(times - 1, 50, 2_000),
+      redisOptions: {
+        ...target.options.redisOptions,
+        ...patience,
+        connectionName: `${this.#options.name}:${role}`,
+      },
+    });
+  }
+
+  /**
+   * A command that was sent and not answered may have run, so it is never sent again by itself: with no retries
+   * ioredis fails it when the connection closes. A command that could not be sent fails at once, and certainly did not run.
+   */
+  #patience(role: Role) {
+    const waits = role === 'subscriber' || role === 'blocking';
+    return {
+      enableOfflineQueue: role === 'subscriber',
+      maxRetriesPerRequest: role === 'subscriber' ? null : 0,
+      ...(!waits && { commandTimeout: this.#options.commandTimeoutMs }),
+    };
+  }
+
+  #report(role: Role, error: Error): void {
+    const repeated = this.#lastError?.message === error.message;
+    this.#lastError = error;
+    if (!repeated) this.#options.log.warn('redis connection trouble', { role, problem: error.message });
+  }
+}
+
+/** Connecting goes on in the background after a first failure; only a refused login is hopeless at once. */
+function ready(client: RedisClient, address: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const hopeless = (error: Error) => {
+      const failure = redisFailure(error, address);
+      if (failure?.code === 'REDIS_REFUSED') reject(failure);
+    };
+    client.on('error', hopeless);
+    client.once('ready', () => {
+      client.off('error', hopeless);
+      resolve();
+    });
+    client.connect().catch(hopeless);
+  });
+}
+
+async function serverInfo(client: RedisClient): Promise<ServerInfo> {
+  const info = await client.info('server');
+  const field = (name: string) => new RegExp(`^${name}:(.+?)\\r?$`, 'm').exec(info)?.[1];
+  const valkey = field('valkey_version');
+  const version = valkey ?? field('redis_version') ?? '0';
+  return { flavour: valkey ? 'valkey' : 'redis', version, major: Number.parseInt(version, 10) };
+}

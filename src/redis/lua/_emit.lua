@@ -1,0 +1,8 @@
+-- Appends an event in the same atomic step as the change it tells of, in the form of the seeds' streams.
+-- @include _time.lua
+
+-- ade:events:*: event, timestamp, payload, source.
+local function emit(stream, event, payload)
+  return redis.call('XADD', stream, 'MAXLEN', '~', ctx.keep, '*',
+    'event', event, 'timestamp', iso_time(now_us()), 'payload', cjson.encode(payload), 'source', ctx.source)
+end

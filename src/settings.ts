@@ -1,0 +1,182 @@
+import { z } from 'zod';
+import { LOG_LEVELS } from './log.ts';
+
+/** What a setting's metadata may say besides its description. It travels into the JSON Schema for editors as it is. */
+export interface SettingMeta {
+  /** Conventional variables that work besides the derived REEVE_… one. */
+  readonly env?: readonly string[];
+  /** Never shown; of a 'url' only the user and password are hidden. */
+  readonly secret?: boolean | 'url';
+  /** A file or folder: relative to the file that names it, or to the working directory. */
+  readonly path?: boolean;
+}
+
+const setting = <S extends z.ZodType>(schema: S, description: string, meta: SettingMeta = {}): S =>
+  schema.meta({ description, ...meta });
+const section = <S extends z.ZodRawShape>(description: string, shape: S) =>
+  z
+    .strictObject(shape)
+    .prefault({} as never)
+    .meta({ description });
+
+const path = z.string().min(1, 'must not be empty');
+const url = (schemes: string, pattern: RegExp) => z.string().regex(pattern, `must be a URL starting with ${schemes}`);
+const PROJECT_RESERVED = ['ade', 'asset', 'task', 'project'];
+
+/** Every setting of reeve. Environment names, flags, the editor schema and docs/settings.md are derived from it. */
+export const SETTINGS = z.strictObject({
+  dataDir: setting(path.default('.reeve'), 'Where the daemon keeps its files', { path: true }),
+  cacheDir: setting(path.optional(), 'Where a private redis-server is kept. Default: reeve in the user cache folder', {
+    path: true,
+  }),
+  project: setting(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'must be letters, digits, - and _, at most 64')
+      .refine((name) => !PROJECT_RESERVED.includes(name), `must not be one of ${PROJECT_RESERVED.join(', ')}`)
+      .default('odyssey'),
+    'The project name: first part of the coordination keys',
+  ),
+  instance: setting(
+    z.string().min(1).max(128).optional(),
+    'What this daemon calls itself in events. Default: the host name',
+  ),
+
+  http: section('The HTTP door', {
+    host: setting(z.string().min(1).default('127.0.0.1'), 'Address to listen on'),
+    port: setting(z.int().min(0).max(65535).default(7420), 'Port to listen on; 0 takes any free one'),
+    bodyLimitBytes: setting(z.int().min(1024).default(1_048_576), 'Largest request body accepted'),
+    drainSeconds: setting(z.number().min(0).max(600).default(10), 'How long open requests may finish when stopping'),
+  }),
+
+  log: section('The log', {
+    level: setting(z.enum(LOG_LEVELS).default('info'), 'Least severe level written', { env: ['LOG_LEVEL'] }),
+    format: setting(
+      z.enum(['auto', 'pretty', 'json']).default('auto'),
+      'auto is pretty on a terminal, else JSON lines',
+    ),
+  }),
+
+  redis: section('Redis. Without a url, a private redis-server is run in the data directory', {
+    url: setting(
+      url('redis://, rediss:// or unix://', /^(rediss?|unix):\/\//).optional(),
+      'One server, or for Sentinel and Cluster several hosts separated by commas: redis://user:password@host:port,host:port/0',
+      { env: ['REDIS_URL'], secret: 'url' },
+    ),
+    mode: setting(
+      z.enum(['standalone', 'sentinel', 'cluster']).default('standalone'),
+      'What the hosts of redis.url are',
+    ),
+    sentinelName: setting(z.string().min(1).default('mymaster'), 'Name of the master that the Sentinels watch'),
+    sentinelPassword: setting(z.string().optional(), 'Password of the Sentinels themselves', { secret: true }),
+    server: setting(path.optional(), 'Program to run as the private server. Default: found or fetched', { path: true }),
+    commandTimeoutMs: setting(z.int().min(100).default(5_000), 'How long one command may take'),
+    tls: section('TLS of a rediss:// url', {
+      caFile: setting(path.optional(), 'Certificate authority to trust (PEM)', { path: true }),
+      certFile: setting(path.optional(), 'Client certificate (PEM)', { path: true }),
+      keyFile: setting(path.optional(), 'Client key (PEM)', { path: true }),
+      verify: setting(z.boolean().default(true), 'Check the certificate of the server'),
+      serverName: setting(z.string().optional(), 'Name to expect in the certificate, if not the host'),
+    }),
+  }),
+
+  store: section('The durable database', {
+    url: setting(z.string().min(1).optional(), 'postgres://… or sqlite:FILE. Default: reeve.db in the data directory', {
+      env: ['DATABASE_URL'],
+      secret: 'url',
+    }),
+  }),
+
+  prd: section('The task file', {
+    path: setting(
+      path.optional(),
+      'SQLite file with the tasks. Default: prd.db in the working directory, else a sample in the data directory',
+      { env: ['PRD_DB'], path: true },
+    ),
+  }),
+
+  assets: section('Where agent assets come from', {
+    dir: setting(path.default('assets'), 'Folder that is mirrored when github.repo is not set', { path: true }),
+  }),
+
+  github: section('GitHub', {
+    repo: setting(
+      z
+        .string()
+        .regex(/^[\w.-]+\/[\w.-]+$/, 'must be OWNER/NAME')
+        .optional(),
+      'Repository that holds the assets, as OWNER/NAME',
+      { env: ['GITHUB_REPO'] },
+    ),
+    branch: setting(z.string().min(1).optional(), 'Branch to mirror. Default: the default branch of the repository', {
+      env: ['GITHUB_BRANCH'],
+    }),
+    token: setting(z.string().min(1).optional(), 'Token with read access to the repository', {
+      env: ['GITHUB_TOKEN'],
+      secret: true,
+    }),
+    apiUrl: setting(
+      url('https:// or http://', /^https?:\/\//).default('https://api.github.com'),
+      'API address; differs on GitHub Enterprise',
+      { env: ['GITHUB_API_URL'] },
+    ),
+    webhookSecret: setting(z.string().min(1).optional(), 'Secret that signs webhook deliveries', {
+      env: ['GITHUB_WEBHOOK_SECRET'],
+      secret: true,
+    }),
+  }),
+
+  events: section('The event streams', {
+    keep: setting(z.int().min(100).default(10_000), 'About how many entries each stream keeps in Redis'),
+  }),
+});
+
+export type Config = DeepReadonly<z.output<typeof SETTINGS>>;
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
+
+/** One setting, flattened: how each door names it. */
+export interface Setting extends SettingMeta {
+  readonly name: string;
+  readonly flag: string;
+  readonly variables: readonly string[];
+  readonly description: string;
+  readonly schema: { readonly type?: string; readonly enum?: readonly unknown[]; readonly default?: unknown };
+}
+
+/** The JSON Schema of reeve.yaml, for editors. */
+export const settingsSchema = (): Record<string, unknown> => ({
+  ...z.toJSONSchema(SETTINGS, { io: 'input' }),
+  $id: 'urn:reeve:settings',
+  title: 'reeve.yaml',
+});
+
+interface SchemaNode {
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly description?: string;
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly default?: unknown;
+  readonly env?: readonly string[];
+  readonly secret?: boolean | 'url';
+  readonly path?: boolean;
+}
+
+/** Every setting as a flat list, in the order of the table. */
+export function listSettings(node: SchemaNode = settingsSchema(), trail: readonly string[] = []): Setting[] {
+  return Object.entries(node.properties ?? {}).flatMap(([key, child]): Setting[] => {
+    const here = [...trail, key];
+    if (child.properties) return listSettings(child, here);
+    const words = here.flatMap((part) => part.split(/(?=[A-Z])/)).map((word) => word.toLowerCase());
+    return [
+      {
+        name: here.join('.'),
+        flag: `--${words.join('-')}`,
+        variables: [`REEVE_${words.join('_').toUpperCase()}`, ...(child.env ?? [])],
+        description: child.description ?? '',
+        schema: child,
+        ...(child.secret && { secret: child.secret }),
+        ...(child.path && { path: true }),
+      },
+    ];
+  });
+}
