@@ -1,6 +1,6 @@
 import { backOff, type Clock } from '../clock.ts';
 import type { Logger } from '../log.ts';
-import type { Connection, RedisClient } from '../redis/connection.ts';
+import { type Connection, hangUp, type RedisClient } from '../redis/connection.ts';
 import { type Service, service } from '../service.ts';
 import { type ReeveEvent, STREAM_NAMES, type StreamName } from './catalogue.ts';
 import { decodeEntry } from './entry.ts';
@@ -49,8 +49,8 @@ export function createTail({ connection, events, clock, log }: TailOptions): Tai
       let client: RedisClient | undefined;
       try {
         client = await connection.blocking();
-        const hangUp = () => client?.disconnect();
-        signal.addEventListener('abort', hangUp, { once: true });
+        const taken = client;
+        signal.addEventListener('abort', () => hangUp(taken), { once: true });
         while (!signal.aborted) {
           await readOnce(client, streams, places);
           failures = 0;
@@ -60,7 +60,7 @@ export function createTail({ connection, events, clock, log }: TailOptions): Tai
         if (failures === 0) log.warn('following the events failed, trying again', { problem: String(error) });
         await clock.sleep(backOff(failures++, 100, 5_000), signal);
       } finally {
-        client?.disconnect();
+        if (client) hangUp(client);
       }
     }
   }

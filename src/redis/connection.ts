@@ -9,13 +9,21 @@ import type { RedisTarget } from './target.ts';
 
 export type RedisClient = Redis | Cluster;
 
+/**
+ * Closes a client. Closing one that has already closed would arm a timer in ioredis that nothing clears, and keep the
+ * process alive for two seconds.
+ */
+export function hangUp(client: RedisClient): void {
+  if (client.status !== 'end') client.disconnect();
+}
+
 /** The clients that share one Redis. Which one to use follows from what the command does to its connection. */
 export interface Connection extends Service {
   /** Ordinary commands and scripts. Never resends: a command whose reply was lost fails as REDIS_REPLY_UNKNOWN. */
   readonly commands: RedisClient;
   /** Subscriptions; they are taken up again by themselves after a break. */
   readonly subscriber: RedisClient;
-  /** A client of its own for commands that block (XREAD BLOCK, BLMOVE). Whoever takes it disconnects it. */
+  /** A client of its own for commands that block (XREAD BLOCK, BLMOVE). Whoever takes it hangs it up. */
   blocking(): Promise<RedisClient>;
   /** Lends a client that nobody else uses meanwhile, for WATCH and MULTI. */
   exclusive<T>(work: (client: RedisClient) => Promise<T>): Promise<T>;
@@ -90,6 +98,9 @@ export function connectRedis(options: ConnectionOptions): Connection {
 
 type Role = 'commands' | 'subscriber' | 'blocking' | 'exclusive';
 
+/** ioredis waits this long after disconnect() before it cuts the socket, and with it keeps the process from ending. */
+const HANG_UP_MS = 50;
+
 /** The clients of one life of the connection. */
 class Clients {
   readonly target: RedisTarget;
@@ -133,7 +144,7 @@ class Clients {
     try {
       await withDeadline(clock, connectTimeoutMs, ready(client, this.target.address), late);
     } catch (error) {
-      client.disconnect();
+      hangUp(client);
       throw error;
     }
     return client;
@@ -149,7 +160,7 @@ class Clients {
       return result;
     } catch (error) {
       // Nobody knows in what state the work left it.
-      client.disconnect();
+      hangUp(client);
       throw error;
     }
   }
@@ -157,13 +168,13 @@ class Clients {
   #pooled(): RedisClient | undefined {
     for (let client = this.#idle.pop(); client; client = this.#idle.pop()) {
       if (client.status === 'ready') return client;
-      client.disconnect();
+      hangUp(client);
     }
     return undefined;
   }
 
   close(): void {
-    for (const client of this.#all) client.disconnect();
+    for (const client of this.#all) hangUp(client);
   }
 
   #create(role: Role): RedisClient {
@@ -211,6 +222,7 @@ class Clients {
   #patience(role: Role) {
     const waits = role === 'subscriber' || role === 'blocking';
     return {
+      disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: role === 'subscriber',
       maxRetriesPerRequest: role === 'subscriber' ? null : 0,
       ...(!waits && { commandTimeout: this.#options.commandTimeoutMs }),
