@@ -119,6 +119,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     }
   };
 
+  const assets = { dir: config.assets.dir, named: loaded().sources['assets.dir'] !== 'default' };
   const prd = choosePrdFile(config.prd.path, cwd, dataDir);
   const prdFile = service('tasks', async () => {
     if (await makeSample(prd)) log.info('sample tasks made', { path: prd.path });
@@ -164,9 +165,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       : {
           name: 'assets',
           required: false,
-          embedded: loaded().sources['assets.dir'] === 'default',
-          address: () => config.assets.dir,
-          check: async () => ({ manifests: await countManifests(config.assets.dir) }),
+          embedded: !assets.named,
+          address: () => assets.dir,
+          check: async () => ({ manifests: await countManifests(assets.dir, assets) }),
         },
   ];
   const readiness = new Readiness({ dependencies, clock, explain });
@@ -186,6 +187,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
           clock,
           fetch,
           prd,
+          assets,
           listening: httpDoor.url,
           redis: { client: connection.commands, address: connection.address, embedded: isEmbedded, clock },
           store,
