@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { backOff, type Clock, withDeadline } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
@@ -59,18 +58,13 @@ export function connectRedis(options: ConnectionOptions): Connection {
     if (!clients) throw new ReeveError('REDIS_UNAVAILABLE', { address: 'redis', problem: 'not connected yet' });
     return clients;
   };
-  const life = service('redis connection', async () => {
+  const life = service('redis connection', async (signal) => {
     const opened = new Clients(options);
-    try {
-      await opened.open();
-    } catch (error) {
-      opened.close();
-      throw error;
-    }
+    signal.addEventListener('abort', () => opened.close(), { once: true });
+    await opened.open();
     clients = opened;
     return () => {
       clients = undefined;
-      opened.close();
     };
   });
   return {
@@ -90,16 +84,13 @@ export function connectRedis(options: ConnectionOptions): Connection {
     get server() {
       return live().server;
     },
-    whenReady: (signal) => live().whenReady(signal),
-    blocking: () => live().extra('blocking'),
-    exclusive: (work) => live().lend(work),
+    whenReady: async (signal) => live().whenReady(signal),
+    blocking: async (signal) => live().extra('blocking', signal),
+    exclusive: async (work) => live().lend(work),
   };
 }
 
 type Role = 'commands' | 'subscriber' | 'blocking' | 'exclusive';
-
-/** ioredis waits this long after disconnect() before it cuts the socket, and with it keeps the process from ending. */
-const HANG_UP_MS = 50;
 
 /** The clients of one life of the connection. */
 class Clients {
@@ -187,25 +178,33 @@ class Clients {
   }
 
   #redis(target: RedisTarget & { kind: 'standalone' }, role: Role): Redis {
-    return new Redis({
+    let isWatching = false;
+    const client = new Redis({
       ...target.options,
       ...this.#patience(role),
       lazyConnect: true,
-      retryStrategy: (times) => backOff(times - 1, 50, 2_000),
+      // A WATCH ends with its connection: if a lent client came back by itself, an EXEC would pass unwatched.
+      retryStrategy: (times) => (isWatching ? null : backOff(times - 1, 50, 2_000)),
       connectionName: `${this.#options.name}:${role}`,
     });
+    if (role === 'exclusive') {
+      client.once('ready', () => {
+        isWatching = true;
+      });
+    }
+    return client;
   }
 
   #cluster(target: RedisTarget & { kind: 'cluster' }, role: Role): Cluster {
     const { enableOfflineQueue, ...patience } = this.#patience(role);
-    return new Cluster(target.nodes, {
+    const client = new Cluster(target.nodes, {
       ...target.options,
       lazyConnect: true,
       enableOfflineQueue,
       shardedSubscribers: role === 'subscriber',
-      // A failover takes some seconds; 64 tries of 200 ms outlast it.
-      maxRedirections: 64,
-      retryDelayOnFailover: 200,
+      // Zero is never: a command that was under way when a node went down may have run there, and must not run again.
+      retryDelayOnFailover: 0,
+      retryDelayOnClusterDown: 0,
       clusterRetryStrategy: (times) => backOff(times - 1, 50, 2_000),
       redisOptions: {
         ...target.options.redisOptions,
@@ -213,6 +212,12 @@ class Clients {
         connectionName: `${this.#options.name}:${role}`,
       },
     });
+    if (role === 'exclusive') {
+      client.once('ready', () => {
+        for (const node of client.nodes('master')) node.once('end', () => client.disconnect());
+      });
+    }
+    return client;
   }
 
   /**
@@ -222,7 +227,6 @@ class Clients {
   #patience(role: Role) {
     const waits = role === 'subscriber' || role === 'blocking';
     return {
-      disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: role === 'subscriber',
       maxRetriesPerRequest: role === 'subscriber' ? null : 0,
       ...(!waits && { commandTimeout: this.#options.commandTimeoutMs }),
@@ -236,7 +240,7 @@ class Clients {
   }
 }
 
-/** Connecting goes on in the background after a first failure; only a refused login is hopeless at once. */
+/** Connecting goes on in the background after a first failure; hopeless at once are a refused login and a given-up client. */
 function ready(client: RedisClient, address: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const hopeless = (error: Error) => {
@@ -248,8 +252,17 @@ function ready(client: RedisClient, address: string): Promise<void> {
       client.off('error', hopeless);
       resolve();
     });
+    client.once('end', () => reject(new ReeveError('REDIS_UNAVAILABLE', { address, problem: 'it was given up' })));
     client.connect().catch(hopeless);
   });
+}
+
+/** EXEC and DISCARD end a WATCH; a work that did neither must not leave its watches to the next borrower. */
+async function unwatched(client: RedisClient): Promise<boolean> {
+  const connections = client instanceof Cluster ? client.nodes('master') : [client];
+  const replies = await Promise.all(connections.map((one) => one.unwatch())).catch(() => []);
+  // Inside a MULTI that was left open it is only queued.
+  return replies.length > 0 && replies.every((reply) => reply === 'OK');
 }
 
 async function serverInfo(client: RedisClient): Promise<ServerInfo> {
