@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
-import type { Config } from './config.ts';
 import { inspectPrdFile, type PrdFile } from './coordinator/prd/prd-file.ts';
+import type { Config } from './settings.ts';
 import type { Store } from './store/database.ts';
 import { countManifests } from './sync/asset-folder.ts';
 import { githubCheck } from './system/checks/github.ts';
