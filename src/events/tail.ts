@@ -48,9 +48,12 @@ export function createTail({ connection, events, clock, log }: TailOptions): Tai
     while (!signal.aborted) {
       let client: RedisClient | undefined;
       try {
-        client = await connection.blocking();
+        client = await connection.blocking(signal);
         const taken = client;
-        signal.addEventListener('abort', () => hangUp(taken), { once: true });
+        // A read that blocks notices nothing else. The listener goes with its client, or each break would leave one behind.
+        const over = () => hangUp(taken);
+        signal.addEventListener('abort', over, { once: true });
+        taken.once('end', () => signal.removeEventListener('abort', over));
         while (!signal.aborted) {
           await readOnce(client, streams, places);
           failures = 0;

@@ -23,8 +23,8 @@ export interface Connection extends Service {
   /** Subscriptions; they are taken up again by themselves after a break. */
   readonly subscriber: RedisClient;
   /** A client of its own for commands that block (XREAD BLOCK, BLMOVE). Whoever takes it hangs it up. */
-  blocking(): Promise<RedisClient>;
-  /** Lends a client that nobody else uses meanwhile, for WATCH and MULTI. */
+  blocking(signal?: AbortSignal): Promise<RedisClient>;
+  /** Lends a client that nobody else uses meanwhile, for WATCH and MULTI. If its connection breaks, it stays broken. */
   exclusive<T>(work: (client: RedisClient) => Promise<T>): Promise<T>;
   /** Resolves when commands can be sent: at once, or after a break when the connection is back. */
   whenReady(signal: AbortSignal): Promise<void>;
@@ -59,9 +59,15 @@ export function connectRedis(options: ConnectionOptions): Connection {
     return clients;
   };
   const life = service('redis connection', async (signal) => {
+    signal.throwIfAborted();
     const opened = new Clients(options);
     signal.addEventListener('abort', () => opened.close(), { once: true });
-    await opened.open();
+    try {
+      await opened.open();
+    } catch (error) {
+      opened.close();
+      throw error;
+    }
     clients = opened;
     return () => {
       clients = undefined;
@@ -113,47 +119,66 @@ class Clients {
   async open(): Promise<void> {
     const { clock, connectTimeoutMs } = this.#options;
     const { address } = this.target;
-    const late = () =>
-      (this.#lastError && redisFailure(this.#lastError, address)) ??
-      new ReeveError('REDIS_UNAVAILABLE', { address, problem: this.#lastError?.message ?? 'no answer' });
-    await withDeadline(clock, connectTimeoutMs, this.#both(), late);
-    this.server = await serverInfo(this.commands);
+    const both = Promise.all([this.commands, this.subscriber].map((client) => ready(client, address)));
+    await withDeadline(clock, connectTimeoutMs, both, () => this.#noAnswer());
+    this.server = await serverInfo(this.commands).catch((error: unknown) => {
+      throw redisFailure(error, address) ?? error;
+    });
   }
 
-  async #both(): Promise<void> {
-    await Promise.all([this.commands, this.subscriber].map((client) => ready(client, this.target.address)));
+  /** Not with `once` of node:events, which takes the 'error' of each vain attempt for the end of the waiting. */
+  whenReady(signal: AbortSignal): Promise<void> {
+    const { commands } = this;
+    return new Promise((resolve, reject) => {
+      if (commands.status === 'ready') return resolve();
+      if (signal.aborted) return reject(signal.reason);
+      const back = () => {
+        signal.removeEventListener('abort', over);
+        resolve();
+      };
+      const over = () => {
+        commands.off('ready', back);
+        reject(signal.reason);
+      };
+      commands.once('ready', back);
+      signal.addEventListener('abort', over, { once: true });
+    });
   }
 
-  async whenReady(signal: AbortSignal): Promise<void> {
-    if (this.commands.status !== 'ready') await once(this.commands, 'ready', { signal });
-  }
-
-  async extra(role: Role): Promise<RedisClient> {
-    const client = this.#create(role);
+  async extra(role: Role, signal?: AbortSignal): Promise<RedisClient> {
+    signal?.throwIfAborted();
     const { clock, connectTimeoutMs } = this.#options;
-    const late = () => new ReeveError('REDIS_UNAVAILABLE', { address: this.target.address, problem: 'no answer' });
+    const client = this.#create(role);
+    const giveUp = () => hangUp(client);
+    signal?.addEventListener('abort', giveUp, { once: true });
     try {
-      await withDeadline(clock, connectTimeoutMs, ready(client, this.target.address), late);
+      await withDeadline(clock, connectTimeoutMs, ready(client, this.target.address), () => this.#noAnswer());
+      return client;
     } catch (error) {
-      hangUp(client);
+      giveUp();
       throw error;
+    } finally {
+      signal?.removeEventListener('abort', giveUp);
     }
-    return client;
   }
 
   async lend<T>(work: (client: RedisClient) => Promise<T>): Promise<T> {
     const client = this.#pooled() ?? (await this.extra('exclusive'));
+    let isClean = false;
     try {
       const result = await work(client);
-      // EXEC and DISCARD end a WATCH; a work that did neither must not leave its watches to the next borrower.
-      if (client instanceof Redis) await client.unwatch();
-      this.#idle.push(client);
+      isClean = await unwatched(client);
       return result;
-    } catch (error) {
-      // Nobody knows in what state the work left it.
-      hangUp(client);
-      throw error;
+    } finally {
+      // After a failure nobody knows in what state the work left it.
+      if (isClean) this.#idle.push(client);
+      else hangUp(client);
     }
+  }
+
+  #noAnswer(): ReeveError {
+    const problem = this.#lastError?.message ?? 'no answer';
+    return new ReeveError('REDIS_UNAVAILABLE', { address: this.target.address, problem }, { cause: this.#lastError });
   }
 
   #pooled(): RedisClient | undefined {
@@ -214,7 +239,7 @@ class Clients {
     });
     if (role === 'exclusive') {
       client.once('ready', () => {
-        for (const node of client.nodes('master')) node.once('end', () => client.disconnect());
+        for (const node of client.nodes('master')) node.once('end', () => hangUp(client));
       });
     }
     return client;
