@@ -23,6 +23,9 @@ export const link = (heading: string, page = ''): string =>
 
 export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
+/** A value as one would type it. */
+export const plain = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
 /** As much of JSON Schema as our tables use. */
 export interface Schema {
   readonly type?: string | readonly string[];
@@ -43,7 +46,7 @@ export interface Schema {
 /** 'integer from 0 to 65535', 'list of Event', '`auto`, `pretty` or `json`'. */
 export function form(schema: Schema): string {
   if (schema.$ref) return namedType(schema.$ref);
-  if (schema.enum) return either(schema.enum.map((value) => code(String(value))));
+  if (schema.enum) return either(schema.enum.map((value) => code(plain(value))));
   if (schema.anyOf) return either(schema.anyOf.map(form));
   if (typeof schema.type === 'object') return either(schema.type.map((type) => form({ type })));
   if (schema.type === 'array') return `list of ${form(schema.items ?? {})}`;
@@ -62,7 +65,7 @@ const either = (words: readonly string[]): string => words.join(', ').replace(/,
 
 function mapForm({ additionalProperties }: Schema): string {
   const isMap = typeof additionalProperties === 'object' && Object.keys(additionalProperties).length > 0;
-  return isMap ? `object of ${form(additionalProperties as Schema)}` : 'object';
+  return isMap ? `object of ${form(additionalProperties)}` : 'object';
 }
 
 function bounds({ minimum, maximum }: Schema): string {

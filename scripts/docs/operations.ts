@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { routePath } from '../../src/http/router.ts';
 import { operations } from '../../src/operations/index.ts';
 import { ACCESS, type Operation } from '../../src/operations/operation.ts';
-import { code, form, link, origin, type Schema, table } from './markdown.ts';
+import { code, form, link, origin, plain, type Schema, table } from './markdown.ts';
 
 /** docs/operations.md: everything one can ask of the daemon, and what it is called at each door. */
 export function operationsPage(): string {
@@ -77,7 +77,7 @@ function fields({ properties = {}, required = [] }: Schema): string {
 }
 
 function notes(name: string, { description, default: usual }: Schema, required: readonly string[]): string {
-  const presence = usual === undefined ? (required.includes(name) ? '' : 'optional') : `default ${code(String(usual))}`;
+  const presence = usual === undefined ? (required.includes(name) ? '' : 'optional') : `default ${code(plain(usual))}`;
   return [description ?? '', presence && `(${presence})`].filter(Boolean).join(' ');
 }
 

@@ -1,5 +1,5 @@
 import { listSettings, type Setting, settingsSchema } from '../../src/settings.ts';
-import { code, codes, form, origin, type Schema, table } from './markdown.ts';
+import { code, codes, form, origin, plain, type Schema, table } from './markdown.ts';
 
 /** docs/settings.md: every setting, and how each door names it. */
 export function settingsPage(): string {
@@ -47,7 +47,7 @@ function section(trail: string, settings: readonly Setting[]): string {
       code(name),
       `${description}${secret ? ' (secret)' : ''}`,
       form(schema as Schema),
-      schema.default === undefined ? '' : code(String(schema.default)),
+      schema.default === undefined ? '' : code(plain(schema.default)),
       code(flag),
       codes(variables),
     ]),
