@@ -237,6 +237,8 @@ class Clients {
         connectionName: `${this.#options.name}:${role}`,
       },
     });
+    // Connected before the first command comes: the library refuses those that come while it connects.
+    client.on('+node', (node: Redis) => void (node.status === 'wait' && node.connect().catch(() => {})));
     if (role === 'exclusive') {
       client.once('ready', () => {
         for (const node of client.nodes('master')) node.once('end', () => hangUp(client));
@@ -275,11 +277,18 @@ function ready(client: RedisClient, address: string): Promise<void> {
     client.on('error', hopeless);
     client.once('ready', () => {
       client.off('error', hopeless);
-      resolve();
+      resolve(client instanceof Cluster ? nodesReady(client) : undefined);
     });
     client.once('end', () => reject(new ReeveError('REDIS_UNAVAILABLE', { address, problem: 'it was given up' })));
     client.connect().catch(hopeless);
   });
+}
+
+async function nodesReady(cluster: Cluster): Promise<void> {
+  const connecting = cluster.nodes('master').filter(({ status }) => status !== 'ready' && status !== 'end');
+  await Promise.all(
+    connecting.map((node) => new Promise((settle) => void node.once('ready', settle).once('end', settle))),
+  );
 }
 
 /** EXEC and DISCARD end a WATCH; a work that did neither must not leave its watches to the next borrower. */
