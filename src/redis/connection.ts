@@ -9,12 +9,18 @@ import type { RedisTarget } from './target.ts';
 export type RedisClient = Redis | Cluster;
 
 /**
- * Closes a client. Closing one that has already closed would arm a timer in ioredis that nothing clears, and keep the
- * process alive for two seconds.
+ * Closes a client, once: a second time would arm a timer in ioredis that nothing clears. Between two attempts to
+ * connect there is no socket whose closing would tell of the end, so whoever waits for it is told here.
  */
 export function hangUp(client: RedisClient): void {
-  if (client.status !== 'end') client.disconnect();
+  if (client.status === 'end') return;
+  const isBetweenAttempts = client.status === 'reconnecting';
+  client.disconnect();
+  if (isBetweenAttempts) client.emit('end');
 }
+
+/** How long after that ioredis cuts a socket that does not close; until then its timer keeps the process alive. */
+const HANG_UP_MS = 50;
 
 /** The clients that share one Redis. Which one to use follows from what the command does to its connection. */
 export interface Connection extends Service {
@@ -254,6 +260,7 @@ class Clients {
   #patience(role: Role) {
     const waits = role === 'subscriber' || role === 'blocking';
     return {
+      disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: role === 'subscriber',
       maxRetriesPerRequest: role === 'subscriber' ? null : 0,
       ...(!waits && { commandTimeout: this.#options.commandTimeoutMs }),
