@@ -155,9 +155,14 @@ export interface Setting extends SettingMeta {
   readonly schema: { readonly type?: string; readonly enum?: readonly unknown[]; readonly default?: unknown };
 }
 
-/** The JSON Schema of reeve.yaml, for editors. */
+/** The JSON Schema of reeve.yaml, for editors. A section may be there with nothing in it, as in a file of comments. */
 export const settingsSchema = (): Record<string, unknown> => ({
-  ...z.toJSONSchema(SETTINGS, { io: 'input' }),
+  ...z.toJSONSchema(SETTINGS, {
+    io: 'input',
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.type === 'object') Object.assign(jsonSchema, { type: ['object', 'null'] });
+    },
+  }),
   $id: 'urn:reeve:settings',
   title: 'reeve.yaml',
 });

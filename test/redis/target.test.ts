@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
+import { reason } from '../../src/errors.ts';
 import { redisTarget, type TargetSettings } from '../../src/redis/target.ts';
 
 const target = (url: string, more: Partial<TargetSettings> = {}) =>
@@ -91,6 +92,26 @@ test('a refusal does not repeat the password', () => {
       expect.objectContaining({ message: expect.not.stringMatching(/secret|cret@/) }),
     );
   }
+});
+
+test('no password shows in an address or a refusal, however badly it is written', () => {
+  const junk = fc.string({
+    unit: fc.constantFrom('a', '@', '/', '?', '#', ':', '%', ',', '[', ']', ' '),
+    maxLength: 8,
+  });
+  const shown = (url: string, mode: TargetSettings['mode']) => {
+    try {
+      return target(url, { mode }).address;
+    } catch (error) {
+      return reason(error);
+    }
+  };
+  fc.assert(
+    fc.property(junk, junk, fc.constantFrom('standalone', 'cluster'), (before, after, mode) => {
+      expect(shown(`redis://user:${before}sesame${after}@host:6379`, mode)).not.toContain('sesame');
+    }),
+    { numRuns: 500 },
+  );
 });
 
 test('a certificate file that cannot be read is named with its setting', () => {
