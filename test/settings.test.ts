@@ -20,8 +20,11 @@ function isLoaded(given: Given): boolean {
 
 describe('the table of settings', () => {
   test('derives a name for each door', () => {
-    const port = settings.find(({ name }) => name === 'redis.commandTimeoutMs');
-    expect(port).toMatchObject({ flag: '--redis-command-timeout-ms', variables: ['REEVE_REDIS_COMMAND_TIMEOUT_MS'] });
+    const timeout = settings.find(({ name }) => name === 'redis.commandTimeoutMs');
+    expect(timeout).toMatchObject({
+      flag: '--redis-command-timeout-ms',
+      variables: ['REEVE_REDIS_COMMAND_TIMEOUT_MS'],
+    });
   });
 
   test.each(['name', 'flag'] as const)('gives no %s twice', (property) => {
