@@ -4,7 +4,17 @@ import { describe, expect, test } from 'vitest';
 import { PAGES } from '../scripts/docs/pages.ts';
 import { ERRORS, type ErrorCode } from '../src/error-catalogue.ts';
 import { EVENTS } from '../src/events/catalogue.ts';
-import { dotted, isNode, literal, type Node, parseSource, propertyName, readSources, walk } from './support/source.ts';
+import {
+  dotted,
+  isNode,
+  literal,
+  type Node,
+  parseSource,
+  propertyName,
+  readSources,
+  type SourceFile,
+  walk,
+} from './support/source.ts';
 
 const files = readSources('ts').map(parseSource);
 
@@ -47,14 +57,10 @@ describe('the error catalogue', () => {
   });
 
   test('is given every fact that its wording names, wherever that can be seen', () => {
-    const seen = thrown().filter(({ facts }) => facts !== undefined);
-    expect(seen.length).toBeGreaterThan(20);
-    const missing = seen.flatMap(({ code, facts = [], at }) =>
-      placeholders(code)
-        .filter((name) => !facts.includes(name))
-        .map((name) => `${at}: ${code} without ${name}`),
-    );
-    expect(missing).toEqual([]);
+    expect(thrown().filter(({ facts }) => facts !== undefined).length).toBeGreaterThan(20);
+    expect(missingFacts(thrown())).toEqual([]);
+    const text = `throw new ReeveError('PORT_TAKEN', { host });\nthrow new ReeveError('PORT_TAKEN', { ...where });`;
+    expect(missingFacts(thrown([parseSource({ path: 'a.ts', text })]))).toEqual(['a.ts:1: PORT_TAKEN without port']);
   });
 });
 
@@ -95,8 +101,8 @@ interface Thrown {
 }
 
 /** Every `new ReeveError('CODE', …)` whose code is written out. */
-function thrown(): Thrown[] {
-  return files.flatMap((file) =>
+function thrown(sources: readonly SourceFile[] = files): Thrown[] {
+  return sources.flatMap((file) =>
     [...walk(file.body)]
       .filter(({ type, callee }) => type === 'NewExpression' && dotted(callee) === 'ReeveError')
       .flatMap((made) => {
@@ -106,6 +112,13 @@ function thrown(): Thrown[] {
       }),
   );
 }
+
+const missingFacts = (errors: readonly Thrown[]): string[] =>
+  errors.flatMap(({ code, facts, at }) =>
+    placeholders(code)
+      .filter((name) => facts && !facts.includes(name))
+      .map((name) => `${at}: ${code} without ${name}`),
+  );
 
 function detailNames(details: Node | undefined): string[] | undefined {
   if (!details) return [];
