@@ -93,7 +93,13 @@ const hasCallers = (app: FastifyInstance): Promise<boolean> =>
 
 function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
   const { bodyLimitBytes, log, metrics, host, mounts } = options;
-  const app = Fastify({ bodyLimit: bodyLimitBytes, forceCloseConnections: 'idle', return503OnClosing: false });
+  const app = Fastify({
+    bodyLimit: bodyLimitBytes,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    // What is refused before any route is found, such as a path that is not well encoded.
+    frameworkErrors: (error, _request, reply) => void sendProblem(reply, requestError(error, bodyLimitBytes)),
+  });
 
   app.addHook('onRequest', async (request, reply) => {
     refuseForeignPages(request, host);
