@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { Agent, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -21,21 +21,22 @@ type Fate = 'answered' | 'turned away' | 'refused' | `broken: ${string}`;
 
 function ask(url: string, path: string, agent: Agent | false): Promise<Fate> {
   return new Promise((resolve) => {
-    const call = request(new URL(path, url), { agent, timeout: 10_000 }, async (response) => {
-      try {
-        const body = JSON.parse(await text(response)) as { code?: string; draining?: boolean };
-        if (response.statusCode === 200) resolve('answered');
-        else if (body.code === 'SHUTTING_DOWN' || body.draining) resolve('turned away');
-        else resolve(`broken: ${JSON.stringify(body)}`);
-      } catch (error) {
-        resolve(`broken: the answer ended early, ${String(error)}`);
-      }
-    });
+    const call = request(new URL(path, url), { agent, timeout: 10_000 }, (response) => resolve(fateOf(response)));
     call.on('error', (error: NodeJS.ErrnoException) =>
       resolve(error.code === 'ECONNREFUSED' ? 'refused' : `broken: ${error.code}`),
     );
     call.end();
   });
+}
+
+async function fateOf(response: IncomingMessage): Promise<Fate> {
+  try {
+    const body = JSON.parse(await text(response)) as { code?: string; draining?: boolean };
+    if (response.statusCode === 200) return 'answered';
+    return body.code === 'SHUTTING_DOWN' || body.draining ? 'turned away' : `broken: ${JSON.stringify(body)}`;
+  } catch (error) {
+    return `broken: the answer ended early, ${String(error)}`;
+  }
 }
 
 /** Asks without pause, several at a time, until told to go elsewhere. */
