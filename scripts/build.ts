@@ -46,21 +46,18 @@ function build(): void {
   }
 }
 
-/** Another build may do the same at this moment: the last one stays. */
+/** Two renames, with nothing between them. Another build may do the same at this moment: the last one stays. */
 function putInPlace(aside: string): void {
-  const old = `${aside}-old`;
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
+    const old = `${aside}-old-${attempt}`;
     try {
-      renameSync('dist', old);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    }
-    rmSync(old, { recursive: true, force: true });
-    try {
+      if (existsSync('dist')) renameSync('dist', old);
       renameSync(aside, 'dist');
       return;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error;
+      if (!['ENOENT', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '') || attempt > 5) throw error;
+    } finally {
+      rmSync(old, { recursive: true, force: true });
     }
   }
 }
