@@ -31,7 +31,10 @@ function build(): void {
   try {
     const tsc = join('node_modules', '.bin', 'tsc');
     const { status } = spawnSync(tsc, ['-p', 'tsconfig.build.json', '--outDir', aside], { stdio: 'inherit' });
-    if (status !== 0) process.exit(status ?? 1);
+    if (status !== 0) {
+      process.exitCode = status ?? 1;
+      return;
+    }
     for (const file of globSync('src/**/*.{lua,sql}')) {
       const to = file.replace(/^src/, aside);
       mkdirSync(dirname(to), { recursive: true });
