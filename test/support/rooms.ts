@@ -1,4 +1,4 @@
-import type { RedisOptions } from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { ReeveError } from '../../src/errors.ts';
@@ -15,6 +15,7 @@ import type { Dependency } from '../../src/system/dependency.ts';
 import type { Finding } from '../../src/system/doctor.ts';
 import { Readiness } from '../../src/system/readiness.ts';
 import { System } from '../../src/system/system.ts';
+import { undeclaredKeys } from './undeclared-keys.ts';
 
 /** How reeve is told of a server that a test runs. */
 export const targetOf = (options: RedisOptions): RedisTarget => ({
@@ -124,4 +125,10 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
 interface RoomsOptions extends EventRoomOptions {
   readonly dependencies?: readonly Dependency[];
   readonly findings?: readonly Finding[];
+}
+
+/** For afterEach: fails if a test left a key that the table does not know. */
+export async function noStrayKeys(redis: Redis): Promise<void> {
+  const stray = await undeclaredKeys(redis);
+  if (stray.length > 0) throw new Error(stray.join('\n'));
 }
