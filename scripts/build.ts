@@ -1,27 +1,73 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, globSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  chmodSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { makeManifest } from '../src/cli/manifest.ts';
 import { operations } from '../src/operations/index.ts';
 import { readVersion } from '../src/version.ts';
 
-/** Compiles src to dist, copies what the compiler leaves behind, and writes down the commands. */
-const DONE = 'dist/cli/manifest.json';
-
+process.chdir(join(import.meta.dirname, '..'));
+const DONE = 'cli/manifest.json';
 if (process.argv.includes('--if-stale') && isFresh()) process.exit(0);
-rmSync('dist', { recursive: true, force: true });
-const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json'], { stdio: 'inherit' });
-if (status !== 0) process.exit(status ?? 1);
-for (const file of globSync('src/**/*.{lua,sql}')) {
-  const to = file.replace(/^src/, 'dist');
-  mkdirSync(dirname(to), { recursive: true });
-  cpSync(file, to);
-}
-chmodSync('bin/reeve', 0o755);
-writeFileSync(DONE, JSON.stringify(makeManifest(operations, readVersion())));
+build();
 
-/** Nothing in src is newer than what was built from it. */
+/**
+ * Compiles src, copies what the compiler leaves behind and writes down the commands: all of it aside, and put into
+ * place at the end. What runs meanwhile, or a build that fails, finds the old dist whole.
+ */
+function build(): void {
+  const began = new Date();
+  const aside = `.build-${process.pid}`;
+  try {
+    const tsc = join('node_modules', '.bin', 'tsc');
+    const { status } = spawnSync(tsc, ['-p', 'tsconfig.build.json', '--outDir', aside], { stdio: 'inherit' });
+    if (status !== 0) process.exit(status ?? 1);
+    for (const file of globSync('src/**/*.{lua,sql}')) {
+      const to = file.replace(/^src/, aside);
+      mkdirSync(dirname(to), { recursive: true });
+      cpSync(file, to);
+    }
+    writeFileSync(join(aside, DONE), JSON.stringify(makeManifest(operations, readVersion())));
+    // A file saved while the compiler ran may not be in there: it counts as newer.
+    utimesSync(join(aside, DONE), began, began);
+    chmodSync('bin/reeve', 0o755);
+    putInPlace(aside);
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
+}
+
+/** Another build may do the same at this moment: the last one stays. */
+function putInPlace(aside: string): void {
+  const old = `${aside}-old`;
+  for (;;) {
+    try {
+      renameSync('dist', old);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+    rmSync(old, { recursive: true, force: true });
+    try {
+      renameSync(aside, 'dist');
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error;
+    }
+  }
+}
+
+/** Nothing in src is newer than what was built from it. A folder is newer when a file in it is gone. */
 function isFresh(): boolean {
-  const builtAt = statSync(DONE, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  return globSync(['src/**/*', 'package.json', 'tsconfig*.json']).every((file) => statSync(file).mtimeMs <= builtAt);
+  const builtAt = statSync(join('dist', DONE), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const sources = globSync(['src', 'src/**/*', 'package.json', 'tsconfig*.json', 'scripts/build.ts']);
+  return sources.every((file) => statSync(file).mtimeMs <= builtAt);
 }

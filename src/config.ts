@@ -75,11 +75,11 @@ function merge(settings: readonly Setting[], layers: readonly Layer[]) {
 function resolvePaths(
   settings: readonly Setting[],
   layers: readonly Layer[],
-  config: Config,
+  parsed: object,
   cwd: string,
   env: Environment,
 ): Config {
-  const tree = structuredClone(config) as Record<string, unknown>;
+  const tree = structuredClone(parsed) as Record<string, unknown>;
   for (const { name, path } of settings) {
     const value = at(tree, name);
     if (!path || typeof value !== 'string') continue;

@@ -57,8 +57,7 @@ const EXTERNAL_CONNECT_MS = 5_000;
 /** The composition root: builds everything, in order, once. The order of the list at its end is the order of starting. */
 export function createDaemon({ loaded, log, clock = systemClock, version, cwd, env, onFatal }: DaemonOptions): Daemon {
   const { config } = loaded();
-  const { dataDir, cacheDir, project, http: door } = config;
-  const instance = config.instance as string;
+  const { dataDir, cacheDir, project, instance, http: door } = config;
   const path = env.PATH ?? '';
 
   let hold: DataDirHold | undefined;
@@ -75,7 +74,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       findRedisServer({
         setting: config.redis.server,
         dataDir,
-        cacheDir: cacheDir as string,
+        cacheDir,
         path,
         env,
         clock,

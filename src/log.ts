@@ -74,6 +74,7 @@ async function prettyStream(destination?: DestinationStream): Promise<Destinatio
     sync: true,
     colorize: process.stdout.hasColors?.() ?? false,
     ignore: 'pid,hostname,component',
+    singleLine: true,
     messageFormat: '{if component}{component}: {end}{msg}',
     translateTime: 'SYS:HH:MM:ss.l',
     ...(destination && { destination }),

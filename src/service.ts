@@ -17,7 +17,8 @@ export type TearDown = () => Promise<void> | void;
  * also while the start is still under way, so that a long start can be given up.
  */
 export function service(name: string, setUp: (signal: AbortSignal) => Promise<TearDown | undefined>): Service {
-  let starting: AbortController | undefined;
+  // Also those whose turn has not come: a stop gives up every start that was asked for before it.
+  const starting = new Set<AbortController>();
   let life: AbortController | undefined;
   let tearDown: TearDown | undefined;
   let turn: Promise<void> = Promise.resolve();
@@ -27,23 +28,24 @@ export function service(name: string, setUp: (signal: AbortSignal) => Promise<Te
   };
   return {
     name,
-    start: () =>
-      inTurn(async () => {
-        if (life) return;
-        const born = new AbortController();
-        starting = born;
+    start: () => {
+      const born = new AbortController();
+      starting.add(born);
+      return inTurn(async () => {
         try {
+          if (life) return;
           tearDown = await setUp(born.signal);
           life = born;
         } catch (error) {
           born.abort();
           throw error;
         } finally {
-          starting = undefined;
+          starting.delete(born);
         }
-      }),
+      });
+    },
     stop: () => {
-      starting?.abort();
+      for (const born of starting) born.abort();
       return inTurn(async () => {
         if (!life) return;
         life.abort();
@@ -107,7 +109,11 @@ export function every(name: string, { clock, pauseMs, tick, onError }: LoopOptio
   return service(name, async (signal) => {
     const loop = (async () => {
       while (!signal.aborted) {
-        await tick(signal).catch(onError);
+        try {
+          await tick(signal);
+        } catch (error) {
+          onError(error);
+        }
         await clock.sleep(pauseMs(), signal);
       }
     })();

@@ -131,7 +131,8 @@ export const SETTINGS = z.strictObject({
   }),
 });
 
-export type Config = DeepReadonly<z.output<typeof SETTINGS>>;
+/** The settings in effect. Two of them have defaults that depend on the machine, and are filled in when loading. */
+export type Config = DeepReadonly<z.output<typeof SETTINGS>> & { readonly cacheDir: string; readonly instance: string };
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 
 /** One setting, flattened: how each door names it. */

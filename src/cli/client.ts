@@ -31,14 +31,14 @@ export class Client {
     this.#token = token;
   }
 
-  /** The answer, and whether the daemon itself called it a good one (`/readyz` may answer 503 with a body of its own). */
-  async ask(call: Call): Promise<{ readonly answer: unknown; readonly ok: boolean }> {
+  /** The answer and its status: an operation may answer with others than 200 (`/readyz` with 503, a claim with 204). */
+  async ask(call: Call): Promise<{ readonly answer: unknown; readonly status: number }> {
     const response = await this.#send(call, 'application/json');
     const answer: unknown = response.status === 204 ? {} : await response.json().catch(() => undefined);
     if (response.headers.get('content-type')?.startsWith('application/problem+json'))
       throw fromProblem(answer as Problem);
     if (answer === undefined) throw this.#unreachable(`it answered ${response.status} without JSON: is it a reeve?`);
-    return { answer, ok: response.ok };
+    return { answer, status: response.status };
   }
 
   /** What is told from now on, until the signal; taken up again after a break. */

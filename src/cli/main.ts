@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { EXIT } from '../error-catalogue.ts';
 import { asReeveError, ReeveError } from '../errors.ts';
 import type { Command, Manifest } from './manifest.ts';
 import { createOutput, type Output, reportFailure } from './output.ts';
@@ -22,7 +23,6 @@ export interface Surroundings {
   readonly signal: AbortSignal;
 }
 
-const INTERRUPTED = 130;
 const WATCH_MS = 2_000;
 
 /** Reads the words, runs what they ask for, returns the exit code. */
@@ -69,7 +69,7 @@ async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
     }
     return await askDaemon(typed, output, surroundings);
   } catch (error) {
-    if (interrupt.signal.aborted) return INTERRUPTED;
+    if (interrupt.signal.aborted) return EXIT.interrupted;
     return reportFailure(output, asReeveError(error));
   }
 }
@@ -96,18 +96,24 @@ async function askDaemon(
       if (output.form === 'json') output.json(item);
       else show(output, { items: [item] } as never, command);
     }
-    return signal.aborted ? INTERRUPTED : 0;
+    return signal.aborted ? EXIT.interrupted : 0;
   }
   for (;;) {
-    const { answer, ok } = await client.ask(call);
+    const { answer, status } = await client.ask(call);
     if (flags.watch && output.form === 'table') output.print('\u001b[2J\u001b[H');
     if (output.form === 'json') output.json(answer);
     else show(output, answer as never, command);
-    if (!flags.watch) return ok ? 0 : 8;
+    if (!flags.watch) return exitOf(status);
     const { systemClock } = await import('../clock.ts');
     await systemClock.sleep(WATCH_MS, signal);
-    if (signal.aborted) return INTERRUPTED;
+    if (signal.aborted) return EXIT.interrupted;
   }
+}
+
+/** Answers that are no errors but still control flow: nothing there, not ready. */
+function exitOf(status: number): number {
+  if (status === 204) return EXIT.nothing;
+  return status < 400 ? EXIT.ok : EXIT.unavailable;
 }
 
 async function viewOf(command: Command): Promise<View['show']> {

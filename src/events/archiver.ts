@@ -29,11 +29,12 @@ export function archiver(options: ArchiverOptions): Service {
 }
 
 /** Copies what is new and returns how many. Rows and the place reached commit together: nothing twice, nothing left out. */
-export async function archiveOnce({ events, store }: ArchiverOptions, signal?: AbortSignal): Promise<number> {
+export async function archiveOnce({ events, store, log }: ArchiverOptions, signal?: AbortSignal): Promise<number> {
   let copied = 0;
   for (const stream of STREAM_NAMES) {
     for (let more = true; more && !signal?.aborted; ) {
       const page = await events.since(await placeOf(store, stream), { streams: [stream], limit: BATCH });
+      if (page.gaps.length > 0) log.warn('a stream was trimmed before its events were archived', { stream });
       await save(store, stream, page.events);
       copied += page.events.length;
       more = page.more;

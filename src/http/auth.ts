@@ -11,11 +11,10 @@ export const isLoopbackHost = (host: string): boolean =>
   host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
 
 /**
- * Who is calling. No API token exists yet, so a caller on this machine is the admin `local`; from anywhere else there
- * is no identity. Browsers are held off: a page that resolves its own name to 127.0.0.1 (DNS rebinding) sends a foreign
- * Host, and a page of another site sends its Origin.
+ * Holds off browsers that a foreign page sends here: a page that resolves its own name to 127.0.0.1 (DNS rebinding) sends
+ * a foreign Host, and a page of another site sends its Origin.
  */
-export function callerOf(request: FastifyRequest, listenHost: string): Caller {
+export function refuseForeignPages(request: FastifyRequest, listenHost: string): void {
   const host = hostName(request.headers.host);
   if (!LOCAL_NAMES.has(host) && host !== listenHost) {
     throw new ReeveError('DENIED', { caller: 'a page in a browser', why: `the Host header says ${host || 'nothing'}` });
@@ -24,6 +23,10 @@ export function callerOf(request: FastifyRequest, listenHost: string): Caller {
   if (origin !== undefined && hostName(origin.replace(/^[a-z]+:\/\//, '')) !== host) {
     throw new ReeveError('DENIED', { caller: `a page of ${origin}`, why: 'another site may not call this daemon' });
   }
+}
+
+/** Who is calling. No API token exists yet, so a caller on this machine is the admin `local`, and there is no other. */
+export function callerOf(request: FastifyRequest): Caller {
   if (!LOOPBACK.test(request.ip)) {
     throw new ReeveError('UNAUTHENTICATED', { why: `${request.ip} is not this machine, and no token exists` });
   }

@@ -72,7 +72,7 @@ function describe(operation: Operation, schemas: Json): Json {
       rest.length > 0 && {
         requestBody: { required: body.required.length > 0, content: { 'application/json': { schema: body } } },
       }),
-    responses: { ...success(operation, schemaOf(output, 'output', schemas)), ...problems([...errors, ...ALWAYS]) },
+    responses: { ...problems([...errors, ...ALWAYS]), ...success(operation, schemaOf(output, 'output', schemas)) },
   };
 }
 
@@ -81,10 +81,11 @@ function success({ http, follow }: Operation, schema: Json): Json {
     'application/json': { schema },
     ...(follow && { 'text/event-stream': { schema: { type: 'string' } } }),
   };
-  // The statuses an operation may choose are asked of it, with each answer a probe could get.
-  const statuses = http.status ? [200, 503] : [200];
   return Object.fromEntries(
-    statuses.map((status) => [status, { description: status === 200 ? 'Done' : 'Not ready', content }]),
+    Object.entries(http.answers ?? { 200: 'Done' }).map(([status, description]) => [
+      status,
+      { description, ...(status !== '204' && { content }) },
+    ]),
   );
 }
 

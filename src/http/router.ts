@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../clock.ts';
 import { fromText, type TextSchema } from '../coerce.ts';
+import { ReeveError } from '../errors.ts';
 import { type Context, follow, invoke, type Operation } from '../operations/operation.ts';
 import type { Rooms } from '../operations/rooms.ts';
 import { callerOf } from './auth.ts';
@@ -13,7 +14,6 @@ interface RouterOptions {
   readonly operations: readonly Operation[];
   readonly rooms: Rooms;
   readonly clock: Clock;
-  readonly host: string;
   readonly draining: AbortSignal;
 }
 
@@ -32,7 +32,7 @@ export function registerOperations(app: FastifyInstance, options: RouterOptions)
         const context: Context = {
           rooms: options.rooms,
           operations: options.operations,
-          caller: callerOf(request, options.host),
+          caller: callerOf(request),
           signal: AbortSignal.any([options.draining, goneSignal(reply)]),
         };
         const input = inputOf(request, properties);
@@ -42,7 +42,8 @@ export function registerOperations(app: FastifyInstance, options: RouterOptions)
           if (events) return streamEvents(reply, events, options.clock, context.signal);
         }
         const output = await invoke(operation, context, input);
-        return reply.code(operation.http.status?.(output as never) ?? 200).send(output);
+        const status = operation.http.status?.(output as never) ?? 200;
+        return reply.code(status).send(status === 204 ? undefined : output);
       },
     });
   }
@@ -55,10 +56,15 @@ function inputProperties({ input }: Operation): Properties {
 }
 
 /** Path and query hold text, which is read as what the input wants; a body holds values already. */
-function inputOf(request: FastifyRequest, properties: Properties): Record<string, unknown> {
-  const texts = { ...(request.query as object), ...(request.params as object) } as Record<string, string | string[]>;
+function inputOf({ query, params, body = {} }: FastifyRequest, properties: Properties): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new ReeveError('USAGE', {
+      problem: 'the body is not a JSON object',
+      hint: 'Send an object: {"name": "value"}',
+    });
+  }
+  const texts = { ...(query as object), ...(params as object) } as Record<string, string | string[]>;
   const read = Object.entries(texts).map(([name, text]) => [name, fromText(properties[name] ?? {}, String(text))]);
-  const body = typeof request.body === 'object' && request.body !== null ? request.body : {};
   return { ...body, ...Object.fromEntries(read) };
 }
 

@@ -6,7 +6,7 @@ import type { Logger } from '../log.ts';
 import type { Caller, Operation } from '../operations/operation.ts';
 import type { Rooms } from '../operations/rooms.ts';
 import { type Service, service } from '../service.ts';
-import { callerOf, isLoopbackHost } from './auth.ts';
+import { callerOf, isLoopbackHost, refuseForeignPages } from './auth.ts';
 import { registerDocs } from './docs.ts';
 import { requestError, sendProblem } from './problem.ts';
 import { registerOperations } from './router.ts';
@@ -85,7 +85,8 @@ function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
   const { bodyLimitBytes, log, metrics, host, mounts } = options;
   const app = Fastify({ bodyLimit: bodyLimitBytes, forceCloseConnections: 'idle', return503OnClosing: false });
 
-  app.addHook('onRequest', async (_request, reply) => {
+  app.addHook('onRequest', async (request, reply) => {
+    refuseForeignPages(request, host);
     void reply.header('x-content-type-options', 'nosniff').header('cache-control', 'no-store');
     if (draining.aborted) {
       void reply.header('connection', 'close');
@@ -123,7 +124,7 @@ function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
   app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
   for (const [path, mount] of Object.entries(mounts)) {
     app.all(path, async (request, reply) => {
-      const caller = callerOf(request, host);
+      const caller = callerOf(request);
       reply.hijack();
       await mount(request.raw, reply.raw, request.body, caller);
     });

@@ -58,8 +58,10 @@ export interface HttpForm {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Under /api/v1, unless it starts with a double slash: '//readyz' is /readyz. {names} are taken from the input. */
   readonly path: string;
-  /** Default 200. */
+  /** Which of `answers` an output is. Default 200. */
   readonly status?: (output: never) => number;
+  /** The statuses it may answer with when nothing went wrong, and what each means. 204 has no body. */
+  readonly answers?: Readonly<Record<number, string>>;
 }
 
 export interface CliForm {

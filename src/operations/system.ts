@@ -75,7 +75,12 @@ export const systemOperations: readonly Operation[] = [
     input: nothing,
     output: z.object({ ready: z.boolean(), draining: z.boolean(), dependencies: z.array(dependency) }),
     errors: [],
-    http: { method: 'GET', path: '//readyz', status: ({ ready }) => (ready ? 200 : 503) },
+    http: {
+      method: 'GET',
+      path: '//readyz',
+      answers: { 200: 'Ready', 503: 'Not ready, or draining' },
+      status: ({ ready }) => (ready ? 200 : 503),
+    },
     cli: { words: 'ready', view: 'status', examples: ['reeve ready', 'reeve ready --json | jq .ready'] },
     run: ({ rooms }) => rooms.system.readiness(),
   }),

@@ -2,7 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { systemClock } from '../../src/clock.ts';
 
 /** Looks again and again until the answer is truthy; fails with what was awaited when that takes too long. */
-export async function until<T>(what: string, look: () => Promise<T> | T, withinMs = 10_000): Promise<T> {
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined | false> | T | undefined | false,
+  withinMs = 10_000,
+): Promise<T> {
   const deadline = systemClock.now() + withinMs;
   for (;;) {
     const seen = await look();

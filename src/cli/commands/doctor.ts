@@ -74,7 +74,7 @@ async function probeRedis(
   env: Env,
 ): Promise<{ probe: Probes['redis']; connection?: Connection }> {
   const { url, server: setting, commandTimeoutMs } = config.redis;
-  const { dataDir, cacheDir = '' } = config;
+  const { dataDir, cacheDir } = config;
   if (!url) return { probe: programCheck({ setting, dataDir, cacheDir, path: env.PATH ?? '', env }) };
   try {
     const target = redisTarget({ ...config.redis, url });
