@@ -277,6 +277,14 @@ export const ERRORS = {
     says: '{path} cannot be read: {problem}',
     next: 'Set assets.dir to the folder that holds the assets, or GITHUB_REPO to a repository.',
   },
+  RATE_LIMITED: {
+    title: 'Too many calls',
+    status: 429,
+    exit: EXIT.unavailable,
+    actor: 'wait',
+    says: '{who} may do this {perMinute} times a minute, and has: {what}.',
+    next: 'Ask again in {retryAfterSeconds} s.',
+  },
   BAD_CURSOR: {
     title: 'Bad cursor',
     status: 400,
