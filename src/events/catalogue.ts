@@ -50,6 +50,16 @@ export const EVENTS = {
     says: 'The configuration was read again',
     payload: z.looseObject({ changed: z.array(text), need_restart: z.array(text) }),
   },
+  'config:changed': {
+    stream: 'system',
+    says: 'A live setting was changed; empty is its default',
+    payload: z.looseObject({ name: text, from: text, to: text, by: text }),
+  },
+  'flag:changed': {
+    stream: 'system',
+    says: 'A feature was switched on or off; empty is its default',
+    payload: z.looseObject({ name: text, from: text, to: text, by: text }),
+  },
 
   'task:state_changed': {
     stream: 'task',
