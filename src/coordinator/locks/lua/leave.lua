@@ -1,0 +1,29 @@
+-- Leave the line of one lock: given up by the waiter itself, or taken out by the deadlock detector, which leaves word
+-- for the waiter's next call. Whoever stood behind it may be next now.
+--   args.agent, args.lock_id
+--   args.since_us    taken out only if this is still the same wait (0: whichever it is)
+--   args.word_us     how long the word is kept
+--   args.cycle       the word; empty: given up by itself
+-- Outcomes: LEFT since · GONE (it does not wait here, or not any more)
+-- @include _locks.lua
+-- @include _queue.lua
+
+local item = items[1]
+read(item)
+local waiter = waiter_of(item, args.lock_id)
+if not waiter then return { 'GONE' } end
+if waiter.aborted then
+  if args.cycle == '' then redis.call('HDEL', item.waiters, args.lock_id) end
+  return { 'GONE' }
+end
+if args.since_us > 0 and waiter.since ~= args.since_us then return { 'GONE' } end -- guard
+
+leave(item, args.lock_id, waiter)
+if args.cycle ~= '' then
+  redis.call('HSET', item.waiters, args.lock_id,
+    '!' .. whole_number(now + args.word_us) .. '|' .. whole_number(waiter.since) .. '|' .. args.cycle)
+  if whole then redis.call('ZADD', waiting, seconds(now + args.word_us), item.lock) end
+end
+note_length(item)
+promote(item) -- guard
+return with_told({ 'LEFT', whole_number(waiter.since) })

@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { defineScript } from '../../redis/script.ts';
+
+const lua = (file: string) => new URL(`./lua/${file}`, import.meta.url);
+
+/** What every script over locks is told; see lua/_locks.lua. */
+const COMMON = { shape: 'string', whole: 'number', publish: 'string', grace_us: 'number' } as const;
+
+/** What a script answered, and what it could not tell the event stream itself. */
+export interface Reply<R> {
+  readonly reply: R;
+  readonly told: readonly string[];
+}
+
+const texts = z.array(z.union([z.string(), z.number()]).transform(String));
+const NOTHING: readonly string[] = [];
+
+/** Words and numbers, as texts. Checked by hand: this runs on every call. */
+function words(raw: unknown): Reply<readonly string[]> {
+  if (!Array.isArray(raw)) throw new Error('not a list');
+  if (Array.isArray(raw[0])) return { reply: texts.parse(raw[0]), told: texts.parse(raw[1]) };
+  return { reply: raw.map(String), told: NOTHING };
+}
+
+export const acquire = defineScript({
+  file: lua('acquire.lua'),
+  keys: [],
+  keyList: 'all',
+  args: {
+    ...COMMON,
+    agent: 'string',
+    lock_id: 'string',
+    purpose: 'string',
+    lease_us: 'number',
+    lease_class: 'string',
+    hold_us: 'number',
+    wait_us: 'number',
+    patience_us: 'number',
+    max_wait: 'number',
+    priority: 'number',
+    queued: 'number',
+    since: 'number',
+    depth: 'number',
+    emission_us: 'number',
+    burst: 'number',
+  },
+  reply: words,
+});
+
+export const heartbeat = defineScript({
+  file: lua('heartbeat.lua'),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, agent: 'string', lock_id: 'string', extend_us: 'number' },
+  reply: words,
+});
+
+export const release = defineScript({
+  file: lua('release.lua'),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, agent: 'string', lock_id: 'string', forget: 'number' },
+  reply: words,
+});
+
+export const leave = defineScript({
+  file: lua('leave.lua'),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, agent: 'string', lock_id: 'string', since_us: 'number', word_us: 'number', cycle: 'string' },
+  reply: words,
+});
+
+export const reap = defineScript({
+  file: lua('reap.lua'),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, agent: 'string', patience_us: 'number' },
+  reply: words,
+});
+
+export const capacity = defineScript({
+  file: lua('capacity.lua'),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, max_tasks: 'number', status: 'string' },
+  reply: words,
+});
+
+export const inspect = defineScript({
+  file: lua('inspect.lua'),
+  keys: [],
+  keyList: 'all',
+  args: COMMON,
+  reply: words,
+});
+
+export const due = defineScript({
+  file: lua('due.lua'),
+  keys: ['list'],
+  args: { limit: 'number' },
+  reply: (raw) => z.array(z.string()).parse(raw),
+});
+
+export const schedule = defineScript({
+  file: lua('schedule.lua'),
+  keys: ['list'],
+  args: { lock: 'string', in_us: 'number', unless_there: 'number' },
+  reply: (raw) => z.literal('OK').parse(raw),
+});
+
+export const spend = defineScript({
+  file: lua('spend.lua'),
+  keys: ['rate'],
+  args: { emission_us: 'number', burst: 'number' },
+  reply: (raw) => z.int().parse(raw),
+});
