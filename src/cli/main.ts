@@ -19,11 +19,13 @@ export interface Surroundings {
   readonly manifest: Manifest;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Aborted by Ctrl-C. */
+  /** Aborted by Ctrl-C and SIGTERM; the reason is the signal's name. */
   readonly signal: AbortSignal;
 }
 
 const WATCH_MS = 2_000;
+/** What a shell says of a program that SIGTERM ended. */
+const TERMINATED = 143;
 
 /** Reads the words, runs what they ask for, returns the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -60,7 +62,9 @@ async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
   const interrupt = new AbortController();
   const { command } = typed;
   // The daemon has its own ideas of signals.
-  if (command.local !== 'daemon') process.once('SIGINT', () => interrupt.abort());
+  if (command.local !== 'daemon') {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort(name));
+  }
   const surroundings: Surroundings = { manifest, env: process.env, cwd: process.cwd(), signal: interrupt.signal };
   try {
     if (command.local) {
@@ -69,7 +73,7 @@ async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
     }
     return await askDaemon(typed, output, surroundings);
   } catch (error) {
-    if (interrupt.signal.aborted) return EXIT.interrupted;
+    if (interrupt.signal.aborted) return interrupt.signal.reason === 'SIGTERM' ? TERMINATED : EXIT.interrupted;
     return reportFailure(output, asReeveError(error));
   }
 }
@@ -79,16 +83,8 @@ async function askDaemon(
   output: Output,
   { env, cwd, signal }: Surroundings,
 ): Promise<number> {
-  const { findDaemon } = await import('./client.ts');
-  const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined);
-  const client = await findDaemon({
-    url: text('url'),
-    token: text('token'),
-    config: text('config'),
-    dataDir: text('data-dir'),
-    env,
-    cwd,
-  });
+  const { daemonOf } = await import('./client.ts');
+  const client = await daemonOf(flags, { env, cwd });
   const call = { method: command.ask?.method ?? 'GET', path: command.ask?.path ?? '/', input, signal };
   const show = await viewOf(command);
   if (flags.follow) {

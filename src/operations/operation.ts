@@ -76,6 +76,8 @@ export interface CliForm {
   readonly columns?: readonly string[];
   /** Answered by a file in cli/commands, which may not need a daemon. */
   readonly local?: string;
+  /** Takes every setting as a flag. Default: what is local does. */
+  readonly takesSettings?: boolean;
   /** May be repeated until interrupted: --watch. */
   readonly watch?: boolean;
 }
@@ -86,6 +88,8 @@ export interface McpForm {
   readonly readOnly: boolean;
   readonly idempotent: boolean;
   readonly destructive?: boolean;
+  /** What a model leaves out and had better not: used unless it says otherwise. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
 /** Rooms give out data that nobody may change; the output schema only reads it. */
