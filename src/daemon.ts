@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
+import { countLocks } from './coordinator/locks/count-locks.ts';
 import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from './coordinator/locks/explain-locks.ts';
 import { LockDesk } from './coordinator/locks/lock-desk.ts';
@@ -256,6 +257,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     version,
     dependencies: () => readiness.ask(),
     redisRestarts: () => server.restarts(),
+    locksHeld: () => countLocks(locks),
   });
   const mcp = mcpDoor({
     operations,
