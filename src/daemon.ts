@@ -39,8 +39,8 @@ import { LiveSettings } from './system/live-settings.ts';
 import type { LiveValues } from './system/live-table.ts';
 import { Readiness } from './system/readiness.ts';
 import { System } from './system/system.ts';
-import { Why } from './system/why.ts';
 import { systemd } from './systemd.ts';
+import { Why } from './why/why.ts';
 
 export interface DaemonOptions {
   /** Read again on each use: a reload replaces it. */
