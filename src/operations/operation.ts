@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { ExitCode } from '../error-catalogue.ts';
 import { asReeveError, type ErrorCode, ReeveError } from '../errors.ts';
 import type { Rooms } from './rooms.ts';
 
@@ -78,6 +79,8 @@ export interface CliForm {
   readonly local?: string;
   /** Takes every setting as a flag. Default: what is local does. */
   readonly takesSettings?: boolean;
+  /** Exit codes with a meaning of their own, besides those of its errors. */
+  readonly exits?: readonly ExitCode[];
   /** May be repeated until interrupted: --watch. */
   readonly watch?: boolean;
 }

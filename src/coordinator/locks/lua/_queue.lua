@@ -63,7 +63,7 @@ local function note_length(item)
   elseif redis.call('EXISTS', item.lock) == 1 then
     redis.call('HSET', item.lock, 'queue_length', length)
   end
-  if whole and length == 0 then redis.call('ZREM', waiting, item.lock) end -- guard
+  if whole and redis.call('EXISTS', item.waiters) == 0 then redis.call('ZREM', waiting, item.lock) end -- guard
   return length
 end
 
