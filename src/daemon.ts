@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
+import { lockCleanup } from './coordinator/locks/cleanup-job.ts';
 import { countLocks } from './coordinator/locks/count-locks.ts';
 import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from './coordinator/locks/explain-locks.ts';
@@ -64,6 +65,7 @@ export interface Daemon extends Service {
 
 const EMBEDDED_CONNECT_MS = 30_000;
 const EXTERNAL_CONNECT_MS = 5_000;
+const SWEEP_SECONDS = 1;
 const DETECT_SECONDS = 2;
 
 /** The composition root: builds everything, in order, once. The order of the list at its end is the order of starting. */
@@ -174,6 +176,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     clock,
     log: log.child('jobs'),
     handlers: {
+      lock_cleanup: { everySeconds: () => SWEEP_SECONDS, limitMs: 60_000, run: lockCleanup({ locks, log: lockLog }) },
       deadlock_detect: { everySeconds: () => DETECT_SECONDS, limitMs: 30_000, run: () => deadlocks.detectOnce() },
     },
   });
