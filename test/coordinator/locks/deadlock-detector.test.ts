@@ -19,7 +19,6 @@ beforeEach(() => {
   enabled = true;
   locks = new Locks({
     ...room,
-    keyspace: { mode: 'standalone' },
     limits: () => ({ leaseMs: 600_000, maxLeaseMs: 900_000, depth: 100 }),
   });
 });
