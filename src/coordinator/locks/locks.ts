@@ -278,11 +278,12 @@ export class Locks {
     const grants = [];
     let again = true;
     const { lease_us, wait } = terms(request, limits);
+    const since = wait && asked.wanted.length > 1 ? await this.#age(asked, request.since) : request.since;
     const leaseMs = lease_us / US + LEASE_CLASSES[request.leaseClass ?? 'process'].graceMs;
     for (const part of this.#parts(asked)) {
       const lock = lockOf(part);
       await this.#indexes?.intend(lock, asked.agent, leaseMs, wait !== null);
-      const ask = { ...request, queued: request.queued && asked.wanted.length === 1 };
+      const ask = { ...request, since, queued: request.queued && asked.wanted.length === 1 };
       const outcome = await this.#take(part, ask, limits);
       if (outcome.outcome !== 'granted') {
         await this.#indexes?.ended(lock, asked.agent);
@@ -298,13 +299,21 @@ export class Locks {
     return { outcome: 'granted', lockId: asked.lockId, grants, again };
   }
 
+  /** Since when it waits in any of the lines: it is as old in all of them, so that nobody waits in a circle. */
+  async #age({ wanted, lockId }: Asked, known: number | undefined): Promise<number | undefined> {
+    const redis = this.scripts.connection.commands;
+    const waits = await Promise.all(wanted.map(({ lock }) => redis.hget(this.scripts.lockKeys(lock).waiters, lockId)));
+    const ages = waits.map((text) => Number(text?.split('|')[1])).filter((age) => age > 0);
+    return known || ages.length > 0 ? Math.min(...ages, known ?? Number.POSITIVE_INFINITY) : undefined;
+  }
+
   async #release(asked: Asked, forget: boolean): Promise<readonly ReleaseOutcome[]> {
     const outcomes: ReleaseOutcome[] = [];
     for (const part of this.#parts(asked)) {
       const args = { ...this.scripts.common(part.wanted, asked.agent), lock_id: asked.lockId, forget: Number(forget) };
       const reply = await this.#run(part.wanted, () => this.scripts.scripts.run(release, this.#keys(part), args));
       outcomes.push(...releaseOutcomes(reply, part));
-      await this.#indexes?.ended(lockOf(part), asked.agent);
+      if (outcomes.at(-1)?.outcome === 'released') await this.#indexes?.ended(lockOf(part), asked.agent);
     }
     return outcomes;
   }
@@ -335,13 +344,14 @@ export class Locks {
     return { expired: Number(expired), silent: Number(silent) };
   }
 
+  /** Leases that are over count until they are reaped: the indexes must lead the sweeper to them. */
   async #held(lock: LockRef, agent: string) {
-    const { holders, at } = await this.look(lock);
-    const live = holders.filter(({ state }) => state !== 'expired');
-    const left = live.map(({ expiresAt }) => Date.parse(expiresAt) - Date.parse(at));
+    const { holders, at, vanished } = await this.look(lock);
+    const left = holders.map(({ expiresAt }) => Math.max(0, Date.parse(expiresAt) - Date.parse(at)));
+    if (vanished !== undefined) left.push(0);
     return {
-      byAgent: live.some((holder) => holder.agent === agent),
-      forMs: left.length > 0 ? Math.max(0, Math.min(...left)) : undefined,
+      byAgent: vanished === agent || holders.some((holder) => holder.agent === agent),
+      forMs: left.length > 0 ? Math.min(...left) : undefined,
     };
   }
 

@@ -5,16 +5,16 @@ import { IndexScrub } from '../../../src/coordinator/locks/index-scrub.ts';
 import { parseLock } from '../../../src/coordinator/locks/lock.ts';
 import { sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
 import { Waiter } from '../../../src/coordinator/locks/waiter.ts';
-import { startTestCluster, type TestCluster } from '../../support/cluster.ts';
+import { startCluster, type TestCluster } from '../../support/cluster.ts';
 import { until } from '../../support/until.ts';
-import { complaints } from './invariants.ts';
+import { complaints, mustBeSound } from './invariants.ts';
 import { asks, held, lockRoomOn, type OpenRoom, USUAL, wanted } from './room.ts';
 
 let cluster: TestCluster;
 let room: OpenRoom;
 let ask: ReturnType<typeof asks>;
 beforeAll(async () => {
-  cluster = await startTestCluster();
+  cluster = await startCluster();
   room = await lockRoomOn(cluster.target, { mode: 'cluster' });
   ask = asks(room.locks);
 });
@@ -23,7 +23,7 @@ beforeEach(async () => {
   room.limits = USUAL;
   await cluster.flush();
 });
-afterEach(async () => expect(await complaints(room)).toEqual([]));
+afterEach(() => mustBeSound(room));
 afterAll(async () => {
   await room?.connection.stop();
   await cluster?.stop();

@@ -29,7 +29,7 @@ test('ends a lease that ran out, tells of it once, and calls the next, however m
 
   const swept = await Promise.all([1, 2, 3].map(() => sweepOnce(room.locks)));
 
-  expect(swept.map(({ expired }) => expired).sort()).toEqual([0, 0, 1]);
+  expect(swept.reduce((sum, { expired }) => sum + expired, 0)).toBe(1);
   expect(await words('expired')).toEqual(['expired task:t-1 ann']);
   expect(await words('promoted')).toEqual(['promoted task:t-1 bob']);
   expect(await ask('bob', JOB, WAIT)).toMatchObject({ outcome: 'granted' });
