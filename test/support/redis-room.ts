@@ -6,6 +6,7 @@ import { type Keyspace, type KeyspaceOptions, keyspace } from '../../src/redis/k
 import { createScripts, type Scripts } from '../../src/redis/script.ts';
 import type { RedisTarget } from '../../src/redis/target.ts';
 import { startTestRedis, type TestRedis } from './redis.ts';
+import { undeclaredKeys } from './undeclared-keys.ts';
 
 /** What a room of the daemon stands on, over a real Redis, with time that a test moves. */
 export interface RoomOn extends AsyncDisposable {
@@ -23,19 +24,22 @@ export interface RoomOn extends AsyncDisposable {
 export interface RedisRoom extends RoomOn {
   /** The server, its own. */
   readonly redis: TestRedis;
-  /** Empties it and takes the shift back. */
+  /** Empties it and takes the shift back. Fails if there is a key that no row of the key table explains. */
   reset(): Promise<void>;
 }
 
 export async function aRedisRoom(): Promise<RedisRoom> {
   const redis = await startTestRedis();
+  const client = redis.client();
   const room = await aRoomOn({ kind: 'standalone', address: 'test', options: redis.options }, { mode: 'standalone' });
   return {
     ...room,
     redis,
     reset: async () => {
       room.shift(-room.shifted());
+      const strays = await undeclaredKeys(client);
       await redis.flush();
+      if (strays.length > 0) throw new Error(strays.join('\n'));
     },
     [Symbol.asyncDispose]: async () => {
       await room[Symbol.asyncDispose]();

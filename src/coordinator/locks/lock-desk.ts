@@ -4,8 +4,8 @@ import { reason } from '../../errors.ts';
 import type { EventLog } from '../../events/event-log.ts';
 import type { Tail } from '../../events/tail.ts';
 import type { Logger } from '../../log.ts';
-import { type AcquireOutcome, formatLock, type LockRef } from './lock.ts';
-import type { AcquireRequest, Locks } from './locks.ts';
+import { type AcquireOutcome, formatLock, type HeartbeatOutcome, LEASE_CLASSES, type LockRef } from './lock.ts';
+import type { AcquireRequest, GrantRef, Locks } from './locks.ts';
 
 export interface LockDeskOptions {
   readonly locks: Locks;
@@ -49,6 +49,16 @@ export class LockDesk {
     } finally {
       calls.stop();
     }
+  }
+
+  /** Renews by what was asked for, else by the usual lease of the holder's class. */
+  async beat(grant: GrantRef, extendMs?: number): Promise<HeartbeatOutcome> {
+    const { locks } = this.#options;
+    const [lock] = grant.locks;
+    if (extendMs !== undefined || lock === undefined) return locks.heartbeat(grant, extendMs);
+    const { holders } = await locks.inspect(lock);
+    const isAgent = holders.some(({ lockId, leaseClass }) => lockId === grant.lockId && leaseClass === 'agent');
+    return locks.heartbeat(grant, isAgent ? LEASE_CLASSES.agent.leaseMs : undefined);
   }
 
   /** Words for one agent: it is next, or it is the victim of a deadlock. */
