@@ -500,6 +500,7 @@ describe('a resource lock', () => {
     expect(await agents(DB)).toEqual(['bob']);
     await give('bob', DB);
     expect(await room.redis.client().exists('ade:lock:resource:database:prod-db-01')).toBe(0);
+    expect(await ask('ann', DB)).toMatchObject({ outcome: 'spent' });
     expect(await complaints(room, true)).toEqual([]);
   });
 

@@ -16,7 +16,11 @@ local only = items[1]
 if #items == 1 and args.wait == cjson.null and not only.shared and only.kind ~= 'a'
   and redis.call('EXISTS', only.lock, only.queue) == 0 then
   read_fence(only)
-  if only.state ~= 'held' and only.last_lock_id ~= args.lock_id and only.last_released ~= args.lock_id then
+  local usual = true
+  if only.state == 'held' then usual = false end -- guard
+  if only.last_lock_id == args.lock_id then usual = false end -- guard
+  if only.last_released == args.lock_id then usual = false end -- guard
+  if usual then
     local us = next_token(only)
     local token = whole_number(us)
     grant_alone(only, token)
