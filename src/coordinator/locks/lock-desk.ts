@@ -18,6 +18,7 @@ export interface LockDeskOptions {
 /** A word that was missed costs no more than this. */
 const ASK_AGAIN_MS = 2_000;
 const TELL_AGAIN_MS = 60_000;
+const WORDS = new Set(['lock:promoted', 'lock:deadlock']);
 
 /** Asks for locks on behalf of the doors: stays on the line for a caller that can wait, and tells of lines that are full. */
 export class LockDesk {
@@ -65,8 +66,8 @@ export class LockDesk {
   #calls(agent: string) {
     const { tail, clock } = this.#options;
     let call = new AbortController();
-    const stop = tail.listen(({ stream, payload }) => {
-      if (stream === 'lock' && payload.agent_id === agent) call.abort();
+    const stop = tail.listen(({ event, payload }) => {
+      if (WORDS.has(event) && payload.agent_id === agent) call.abort();
     });
     return {
       stop,
