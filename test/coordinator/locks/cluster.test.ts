@@ -110,6 +110,19 @@ test('sweeps what is overdue, once, with the indexes in other slots', async () =
   expect(await complaints(room, true)).toEqual([]);
 });
 
+test('keeps a line in sight of the sweeper while someone lives in it', async () => {
+  await ask('ann', JOB, { leaseMs: 100_000 });
+  await ask('bob', JOB, WAIT);
+  room.pass(6_000);
+  await ask('cyd', JOB, WAIT);
+  room.pass(5_000);
+  expect(await sweepOnce(room.locks)).toMatchObject({ silent: 1 });
+  expect((await room.locks.waitGraph())[0]).toMatchObject({ waiters: [{ agent: 'cyd' }] });
+  room.pass(11_000);
+  expect(await sweepOnce(room.locks)).toMatchObject({ silent: 1 });
+  expect(await redis().zcard('ade:lock:index:waiting')).toBe(0);
+});
+
 test('takes over a lease that is over in the call that finds it', async () => {
   await ask('ann', JOB);
   room.pass(30_001);

@@ -150,7 +150,7 @@ local function stay(item)
     whole_number(deadline) .. '|' .. whole_number(item.waiter.since) .. '|' .. item.waiter.entry)
   if whole then
     redis.call('EXPIRE', waitfor, WAITFOR_SECONDS) -- guard
-    redis.call('ZADD', waiting, seconds(deadline), item.lock) -- guard
+    redis.call('ZADD', waiting, 'LT', seconds(deadline), item.lock) -- guard
   end
   if joins then
     note_length(item)
