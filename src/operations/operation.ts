@@ -77,6 +77,8 @@ export interface CliForm {
   readonly columns?: readonly string[];
   /** Answered by a file in cli/commands, which may not need a daemon. */
   readonly local?: string;
+  /** Takes every setting as a flag. Default: what is local does. */
+  readonly takesSettings?: boolean;
   /** Exit codes with a meaning of their own, besides those of its errors. */
   readonly exits?: readonly ExitCode[];
   /** May be repeated until interrupted: --watch. */
@@ -89,6 +91,8 @@ export interface McpForm {
   readonly readOnly: boolean;
   readonly idempotent: boolean;
   readonly destructive?: boolean;
+  /** What a model leaves out and had better not: used unless it says otherwise. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
 /** Rooms give out data that nobody may change; the output schema only reads it. */

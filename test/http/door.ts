@@ -21,6 +21,7 @@ export function aDoor(rooms: TestRooms, more: Partial<HttpOptions> = {}): Door {
     version: '0.0.0-test',
     dependencies: () => rooms.readiness.ask(),
     redisRestarts: () => 0,
+    locksHeld: async () => ({ task: 0, resource: 0, agent: 0 }),
   });
   const stopCounting = rooms.tail.listen((event) => metrics.count(event));
   const mcp = mcpDoor({

@@ -8,6 +8,9 @@ export interface TestCluster extends AsyncDisposable {
   readonly target: RedisTarget;
   /** A client of the node that serves a key. */
   nodeOf(key: string): Promise<RedisProcess>;
+  /** Empties every node. */
+  flush(): Promise<void>;
+  stop(): Promise<void>;
 }
 
 const SLOTS = 16_384;
@@ -31,7 +34,10 @@ export async function startCluster(count = 3): Promise<TestCluster> {
     });
   }
   const slotOf = (key: string) => clients[0]!.cluster('KEYSLOT', key);
-  for (const client of clients.slice(1)) client.disconnect();
+  const stop = async () => {
+    for (const client of clients) client.disconnect();
+    await Promise.all(nodes.map((node) => node[Symbol.asyncDispose]()));
+  };
   return {
     nodes,
     target: {
@@ -44,10 +50,11 @@ export async function startCluster(count = 3): Promise<TestCluster> {
       const slot = await slotOf(key);
       return nodes.find((_, at) => slot < share(at + 1))!;
     },
-    [Symbol.asyncDispose]: async () => {
-      for (const client of clients) client.disconnect();
-      await Promise.all(nodes.map((node) => node[Symbol.asyncDispose]()));
+    flush: async () => {
+      await Promise.all(clients.map((client) => client.flushall()));
     },
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }
 

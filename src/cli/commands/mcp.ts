@@ -2,14 +2,12 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { EXIT } from '../../error-catalogue.ts';
 import { mcpServer } from '../../mcp/server.ts';
 import { operations } from '../../operations/index.ts';
-import { findDaemon } from '../client.ts';
+import { daemonOf } from '../client.ts';
 import type { CommandModule } from '../main.ts';
 
 /** Each call goes to the daemon over HTTP; standard output belongs to the protocol. It ends when the client hangs up. */
 export const run: CommandModule['run'] = async ({ flags }, _output, { manifest, env, cwd, signal }) => {
-  const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined);
-  const find = () =>
-    findDaemon({ url: text('url'), token: text('token'), config: text('config'), dataDir: text('data-dir'), env, cwd });
+  const find = () => daemonOf(flags, { env, cwd });
   await (await find()).ask({ method: 'GET', path: '//healthz', input: {}, signal });
   const served = serveStdio(() =>
     mcpServer({ operations, version: manifest.version }, async ({ http: { method, path } }, input, callSignal) => {

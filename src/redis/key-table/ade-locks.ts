@@ -3,6 +3,8 @@ import { DAY, type KeyRow, MINUTE } from './row.ts';
 const HOLDER_FIELDS = {
   acquired_at: 'ISO 8601',
   expires_at: 'ISO 8601; judged by the time of Redis',
+  lease_class: 'agent, if not the usual process (additive)',
+  hold_until: 'ISO 8601; no heartbeat extends beyond it (additive)',
   lock_id: 'this grant; heartbeat and release compare it (additive)',
   fencing_token: 'rises with every grant; each write under the lock carries it (additive)',
 } as const;
@@ -12,6 +14,8 @@ const FENCE_FIELDS = {
   state: 'held, released or expired',
   last_holder: 'who held it last',
   last_lock_id: 'the last grant, so that a repeated release is recognised',
+  last_released: 'the grant that was released last, where others went on',
+  hold_us: 'how long it is usually held: a running average in µs',
 } as const;
 const QUEUE_HOLDS = 'JSON of each waiter (agent_id, mode, priority, requested_at, max_wait_seconds), by arrival in ms';
 const WAITERS_HOLDS = 'lock_id → deadline and exact queue entry of each waiter';
@@ -234,6 +238,15 @@ export const ADE_LOCK_KEYS = {
     room: 'locks',
     from: 'ade',
     holds: 'key of every lock, by expiry in seconds; what the sweeper walks',
+  },
+  waitedLocks: {
+    pattern: 'ade:lock:index:waiting',
+    slot: 'own',
+    type: 'zset',
+    ttl: { kind: 'none' },
+    room: 'locks',
+    from: 'additive',
+    holds: 'key of every lock that someone waits for, by when to look for waiters that fell silent; a superset',
   },
   waitFor: {
     pattern: 'ade:lock:waitfor:<agent>',

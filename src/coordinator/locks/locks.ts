@@ -1,0 +1,295 @@
+import { randomUUID } from 'node:crypto';
+import { Capacities, type CapacityChange } from './capacities.ts';
+import { ClusterIndexes } from './cluster-indexes.ts';
+import {
+  type AcquireOutcome,
+  type Capacity,
+  type Grant,
+  type HeartbeatOutcome,
+  inLockOrder,
+  LEASE_CLASSES,
+  type LockRef,
+  type LockView,
+  lockIdSchema,
+  lockName,
+  type ReleaseOutcome,
+} from './lock.ts';
+import { type ListRequest, type LockPage, LockReader } from './lock-reader.ts';
+import { LockScripts, type LockScriptsOptions, NOBODY, type Wanted } from './lock-scripts.ts';
+import type { Seen } from './lock-view.ts';
+import { type DueList, type Reaped, Reaper } from './reaper.ts';
+import { type Asked, acquireOutcome, heartbeatOutcome, releaseOutcomes } from './replies.ts';
+import { acquire, heartbeat, leave, release } from './scripts.ts';
+import { type AcquireRequest, acquireTerms, heartbeatTerms, type LockLimits, US } from './terms.ts';
+
+export type { LockPage } from './lock-reader.ts';
+export type { Wanted } from './lock-scripts.ts';
+export type { AcquireRequest, LockLimits } from './terms.ts';
+
+export interface LocksOptions extends LockScriptsOptions {
+  readonly limits: () => LockLimits | Promise<LockLimits>;
+  /** Counts an attempt of an agent against its limit; in milliseconds when it may try again, or 0. */
+  readonly admit?: (agent: string) => Promise<number>;
+}
+
+/** Who holds what, or waits for it, by which request. */
+export interface GrantRef {
+  readonly locks: readonly LockRef[];
+  readonly agent: string;
+  readonly lockId: string;
+}
+
+export interface AbortedWait {
+  readonly lock: LockRef;
+  readonly agent: string;
+  readonly lockId: string;
+  readonly since: number;
+  /** The evidence, for the victim. */
+  readonly cycle: unknown;
+}
+
+/** More than one is rare; a lock that is overdue again and again would be a fault of ours. */
+const MAX_REAPS = 20;
+
+/**
+ * The locks of the ADE seed. Each call is one script on one server; in a cluster, where locks live in different slots,
+ * several are taken one by one in a fixed order, and given back if one is not to be had.
+ */
+export class Locks {
+  readonly scripts: LockScripts;
+  readonly #reader: LockReader;
+  readonly #indexes: ClusterIndexes | undefined;
+  readonly #reaper: Reaper;
+  readonly #capacities: Capacities;
+  readonly #limits: LocksOptions['limits'];
+  readonly #admit: LocksOptions['admit'];
+
+  constructor({ limits, admit, ...rest }: LocksOptions) {
+    const scripts = new LockScripts(rest);
+    const reader = new LockReader(scripts);
+    this.scripts = scripts;
+    this.#reader = reader;
+    this.#indexes = scripts.isCluster ? new ClusterIndexes(scripts, reader) : undefined;
+    this.#reaper = new Reaper(scripts, reader, this.#indexes);
+    this.#capacities = new Capacities(scripts, reader);
+    this.#limits = limits;
+    this.#admit = admit;
+  }
+
+  /** Asks once. `queued` means: ask again with the same lockId, soon, or when the lock's channel says `promoted:` you. */
+  async acquire(request: AcquireRequest): Promise<AcquireOutcome> {
+    const limits = await this.#limits();
+    const asked = askedFor(request);
+    if (this.#admit && !request.queued) {
+      const retryAfterMs = await this.#admit(asked.agent);
+      if (retryAfterMs > 0) return { outcome: 'limited', retryAfterMs };
+    }
+    return this.#indexes ? this.#takeInTurn(asked, request, limits) : this.#take(asked, request, limits);
+  }
+
+  /** Renews, all or none; in a cluster one by one until one is lost. `lost` writes nothing. */
+  async heartbeat(grant: GrantRef, extendMs?: number): Promise<HeartbeatOutcome> {
+    const terms = heartbeatTerms(extendMs, await this.#limits());
+    let outcome: HeartbeatOutcome | undefined;
+    for (const part of this.#parts(askedBy(grant))) {
+      const reply = await this.#run(part, () =>
+        this.scripts.scripts.run(heartbeat, this.#keys(part), { ...this.#args(part), ...terms }),
+      );
+      outcome = heartbeatOutcome(reply, part);
+      if (outcome.outcome === 'lost') return outcome;
+      await this.#indexes?.renewed(lockOf(part), terms.extend_us / US);
+    }
+    return outcome as HeartbeatOutcome;
+  }
+
+  release(grant: GrantRef): Promise<readonly ReleaseOutcome[]> {
+    return this.#release(askedBy(grant), false);
+  }
+
+  /** Gives up a place in line. True if there was one. */
+  async cancelWait({ locks, agent, lockId }: GrantRef): Promise<boolean> {
+    const how = { lock_id: lockId, since_us: 0, word_us: 0, cycle: '' };
+    const left = await Promise.all(locks.map((lock) => this.#leave(lock, agent, how)));
+    return left.some((since) => since !== undefined);
+  }
+
+  /**
+   * Takes a waiter out of the line as the victim of a deadlock; its next call is told the cycle. Undefined: it does not
+   * wait there any more, or anew (`since` differs), so this deadlock is over.
+   */
+  abortWaiter({ lock, agent, lockId, since, cycle }: AbortedWait): Promise<number | undefined> {
+    const word_us = LEASE_CLASSES.agent.waiterMs * US;
+    return this.#leave(lock, agent, { lock_id: lockId, since_us: since, word_us, cycle: JSON.stringify(cycle) });
+  }
+
+  inspect(lock: LockRef): Promise<LockView> {
+    return this.#reader.look(lock);
+  }
+
+  /** inspect(), with what only the sweeper wants to know. */
+  look(lock: LockRef): Promise<Seen> {
+    return this.#reader.look(lock);
+  }
+
+  /** Locks that are held, a page at a time; in no order. */
+  list(request: ListRequest = {}): Promise<LockPage> {
+    return this.#reader.list(request);
+  }
+
+  /** Every lock that someone waits for, with holders and waiters in order: what the deadlock detector looks at. */
+  waitGraph(): Promise<readonly LockView[]> {
+    return this.#reader.waitGraph();
+  }
+
+  /** Which locks an agent may be waiting for: a hint, to be confirmed by inspect(). */
+  waitsFor(agent: string): Promise<readonly LockRef[]> {
+    return this.#reader.waitsFor(agent);
+  }
+
+  /** Says how much an agent may do at once (registers it) and whether it takes new work. Undefined: it is unknown. */
+  setCapacity(agent: string, change: CapacityChange): Promise<Capacity | undefined> {
+    return this.#capacities.set(agent, change);
+  }
+
+  capacity(agent: string): Promise<Capacity | undefined> {
+    return this.#capacities.get(agent);
+  }
+
+  /** The agent is no more: its limit and its places go with it. */
+  removeCapacity(agent: string): Promise<boolean> {
+    return this.#capacities.remove(agent);
+  }
+
+  /** Keys in a list of the sweeper whose time has come, by Redis. */
+  dueKeys(list: DueList, limit: number): Promise<readonly string[]> {
+    return this.#reaper.due(list, limit);
+  }
+
+  /** Takes out of a list of the sweeper what is no lock. */
+  dropDue(list: DueList, key: string): Promise<void> {
+    return this.#reaper.drop(list, key);
+  }
+
+  /** Ends what silent holders and waiters left at a lock. */
+  reap(lock: LockRef): Promise<Reaped> {
+    return this.#reaper.reap(lock);
+  }
+
+  /** The same for what one agent left there. */
+  reapFor(lock: LockRef, agent: string = NOBODY): Promise<Reaped> {
+    return this.#reaper.reapFor(lock, agent);
+  }
+
+  async #take(asked: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
+    const keys = this.#keys(asked);
+    const args = { ...this.#args(asked), ...acquireTerms(request, limits) };
+    for (let reaps = 0; ; reaps++) {
+      const reply = await this.#run(asked, () => this.scripts.scripts.run(acquire, keys, args));
+      const outcome = acquireOutcome(reply, asked);
+      if (outcome.outcome !== 'overdue') return outcome;
+      if (reaps >= MAX_REAPS) throw new Error(`${lockName(outcome.lock)} stays overdue`);
+      for (const agent of outcome.agents) await this.#reaper.reapFor(outcome.lock, agent);
+    }
+  }
+
+  /** In a cluster: what was taken is given back, as if it had never been, when the next is not to be had. */
+  async #takeInTurn(asked: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
+    const isOne = asked.wanted.length === 1;
+    const since = isOne || !request.waitMs ? request.since : await this.#age(asked, request.since);
+    const taken: Asked[] = [];
+    const grants: Grant[] = [];
+    let again = true;
+    for (const part of this.#parts(asked)) {
+      const outcome = await this.#takeIndexed(part, { ...request, since, queued: request.queued && isOne }, limits);
+      if (outcome.outcome !== 'granted') {
+        for (const done of taken.reverse()) await this.#release(done, true);
+        return outcome;
+      }
+      again &&= outcome.again;
+      if (!outcome.again) taken.push(part);
+      grants.push(...outcome.grants);
+    }
+    return { outcome: 'granted', lockId: asked.lockId, grants, again };
+  }
+
+  async #takeIndexed(part: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
+    const [lock, { agent }] = [lockOf(part), part];
+    const { lease_us, lease_class, wait } = acquireTerms(request, limits);
+    const leaseMs = lease_us / US + LEASE_CLASSES[lease_class].graceMs;
+    await this.#indexes?.intend(lock, agent, leaseMs, wait ? wait.patience_us / US : undefined);
+    const outcome = await this.#take(part, request, limits);
+    if (outcome.outcome === 'granted') {
+      await this.#indexes?.granted(lock, agent, leaseMs, wait !== null);
+    } else {
+      await this.#indexes?.ended(lock, agent);
+      if (outcome.outcome !== 'queued') await this.#indexes?.stoppedWaiting(lock, agent);
+    }
+    return outcome;
+  }
+
+  /** Since when it waits in any of the lines: it is as old in all of them, so that nobody waits in a circle. */
+  async #age({ wanted, lockId }: Asked, known = Number.POSITIVE_INFINITY): Promise<number | undefined> {
+    const redis = this.scripts.connection.commands;
+    const waits = await Promise.all(wanted.map(({ lock }) => redis.hget(this.scripts.lockKeys(lock).waiters, lockId)));
+    const ages = waits.map((text) => Number(text?.split('|')[1])).filter((age) => age > 0);
+    const oldest = Math.min(...ages, known);
+    return Number.isFinite(oldest) ? oldest : undefined;
+  }
+
+  async #release(asked: Asked, isForgotten: boolean): Promise<readonly ReleaseOutcome[]> {
+    const outcomes: ReleaseOutcome[] = [];
+    for (const part of this.#parts(asked)) {
+      const args = { ...this.#args(part), forget: Number(isForgotten) };
+      const reply = await this.#run(part, () => this.scripts.scripts.run(release, this.#keys(part), args));
+      outcomes.push(...releaseOutcomes(reply, part));
+      // A lock that is lost but not yet swept must stay where the sweeper finds it.
+      if (outcomes.at(-1)?.outcome === 'released') await this.#indexes?.ended(lockOf(part), part.agent);
+    }
+    return outcomes;
+  }
+
+  async #leave(lock: LockRef, agent: string, how: LeaveArgs): Promise<number | undefined> {
+    const wanted = [{ lock }];
+    const args = { ...this.scripts.common(wanted, agent), ...how };
+    const call = () => this.scripts.scripts.run(leave, this.scripts.all(wanted, agent), args);
+    const [word, since] = await this.scripts.run(lock, call);
+    await this.#indexes?.stoppedWaiting(lock, agent);
+    return word === 'LEFT' ? Number(since) : undefined;
+  }
+
+  /** One script takes all on one server; in a cluster each lock is a call of its own. */
+  #parts(asked: Asked): readonly Asked[] {
+    return this.#indexes ? asked.wanted.map((each) => ({ ...asked, wanted: [each] })) : [asked];
+  }
+
+  #keys({ wanted, agent }: Asked) {
+    return this.scripts.all(wanted, agent);
+  }
+
+  #args({ wanted, agent, lockId }: Asked) {
+    return { ...this.scripts.common(wanted, agent), lock_id: lockId };
+  }
+
+  #run(asked: Asked, call: Parameters<typeof this.scripts.run<readonly string[]>>[1]) {
+    return this.scripts.run(lockOf(asked), call);
+  }
+}
+
+interface LeaveArgs {
+  readonly lock_id: string;
+  readonly since_us: number;
+  readonly word_us: number;
+  readonly cycle: string;
+}
+
+const lockOf = ({ wanted }: Asked): LockRef => (wanted[0] as Wanted).lock;
+const askedBy = ({ locks, agent, lockId }: GrantRef): Asked => ({
+  wanted: locks.map((lock) => ({ lock })),
+  agent,
+  lockId,
+});
+
+function askedFor({ locks, agent, lockId = randomUUID() }: AcquireRequest): Asked {
+  const wanted = locks.length > 1 ? [...locks].sort((a, b) => inLockOrder(a.lock, b.lock)) : locks;
+  return { wanted, agent, lockId: lockIdSchema.parse(lockId) };
+}

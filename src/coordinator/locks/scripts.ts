@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { defineScript } from '../../redis/script.ts';
+
+/** What every script over locks is told; see lua/_locks.lua. */
+const COMMON = { shape: 'string', publish: 'string', grace_us: 'number', agent: 'string' } as const;
+
+/** What a script answered, and what it could not tell the event stream itself. */
+export interface Reply<R> {
+  readonly reply: R;
+  readonly told: readonly string[];
+}
+
+const texts = z.array(z.union([z.string(), z.number()]).transform(String));
+const NOTHING: readonly string[] = [];
+
+/** Words and numbers, as texts. Checked by hand: this runs on every call. */
+function words(raw: unknown): Reply<readonly string[]> {
+  if (!Array.isArray(raw)) throw new Error('not a list');
+  if (Array.isArray(raw[0])) return { reply: texts.parse(raw[0]), told: texts.parse(raw[1]) };
+  return { reply: raw.map(String), told: NOTHING };
+}
+
+export const acquire = defineScript({
+  file: new URL('./lua/acquire.lua', import.meta.url),
+  keys: [],
+  keyList: 'all',
+  args: {
+    ...COMMON,
+    lock_id: 'string',
+    purpose: 'string',
+    lease_us: 'number',
+    lease_class: 'string',
+    hold_us: 'number',
+    wait: 'json',
+  },
+  reply: words,
+});
+
+export const heartbeat = defineScript({
+  file: new URL('./lua/heartbeat.lua', import.meta.url),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, lock_id: 'string', extend_us: 'number', extend_agent_us: 'number' },
+  reply: words,
+});
+
+export const release = defineScript({
+  file: new URL('./lua/release.lua', import.meta.url),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, lock_id: 'string', forget: 'number' },
+  reply: words,
+});
+
+export const leave = defineScript({
+  file: new URL('./lua/leave.lua', import.meta.url),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, lock_id: 'string', since_us: 'number', word_us: 'number', cycle: 'string' },
+  reply: words,
+});
+
+export const reap = defineScript({
+  file: new URL('./lua/reap.lua', import.meta.url),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, patience_us: 'number' },
+  reply: words,
+});
+
+export const capacity = defineScript({
+  file: new URL('./lua/capacity.lua', import.meta.url),
+  keys: [],
+  keyList: 'all',
+  args: { ...COMMON, max_tasks: 'number', status: 'string' },
+  reply: words,
+});
+
+export const inspect = defineScript({
+  file: new URL('./lua/inspect.lua', import.meta.url),
+  keys: [],
+  keyList: 'all',
+  args: COMMON,
+  reply: words,
+});
+
+export const due = defineScript({
+  file: new URL('./lua/due.lua', import.meta.url),
+  keys: ['list'],
+  args: { limit: 'number' },
+  reply: (raw) => z.array(z.string()).parse(raw),
+});
+
+export const schedule = defineScript({
+  file: new URL('./lua/schedule.lua', import.meta.url),
+  keys: ['list'],
+  args: { lock: 'string', in_us: 'number', unless_there: 'number' },
+  reply: (raw) => z.literal('OK').parse(raw),
+});
