@@ -1,0 +1,15 @@
+export const HOLD_KINDS = ['mass-delete', 'permission-widening', 'history-rewrite'] as const;
+export type HoldKind = (typeof HOLD_KINDS)[number];
+
+/** A change that waits for a person. Its id follows from its content: another change is another hold. Times are Unix seconds. */
+export interface Hold {
+  readonly id: string;
+  readonly kind: HoldKind;
+  readonly commit: string;
+  readonly since: number;
+  /** What is held, in one sentence. */
+  readonly says: string;
+  readonly paths: readonly string[];
+  readonly assets: readonly string[];
+  readonly released?: { readonly by: string; readonly at: number; readonly reason: string };
+}
