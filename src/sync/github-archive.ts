@@ -1,0 +1,64 @@
+import { Parser, type ReadEntry } from 'tar';
+import { ReeveError } from '../errors.ts';
+import { blobSha } from '../registry/asset.ts';
+import type { GithubClient } from './github-client.ts';
+import type { Blob, Entry } from './source.ts';
+
+export interface ArchiveOptions {
+  readonly client: GithubClient;
+  readonly params: { readonly owner: string; readonly repo: string };
+  readonly commit: string;
+  readonly wanted: readonly Entry[];
+  readonly address: string;
+  readonly signal: AbortSignal;
+}
+
+/** What an archive may expand to before it counts as an attack. */
+const MOST_BYTES = 2 ** 30;
+
+/**
+ * Files out of the tarball of a commit, as it streams by. Git attributes may change or leave out files in an archive, so
+ * only bytes that have the SHA of the listing come out; links and everything not asked for are passed over.
+ * An archive that breaks off gives what it gave: the rest is asked for otherwise.
+ */
+export async function* archivedBlobs({
+  client,
+  params,
+  commit,
+  wanted,
+  address,
+  signal,
+}: ArchiveOptions): AsyncIterable<Blob> {
+  const byPath = new Map(wanted.map(({ path, sha }) => [path, sha]));
+  const ready: Blob[] = [];
+  let expanded = 0;
+  const parser = new Parser({
+    strict: false,
+    onReadEntry(entry: ReadEntry) {
+      expanded += entry.size;
+      const sha = byPath.get(entry.path.slice(entry.path.indexOf('/') + 1));
+      if (!sha || (entry.type !== 'File' && entry.type !== 'OldFile')) return void entry.resume();
+      const chunks: Buffer[] = [];
+      entry.on('data', (chunk: Buffer) => void chunks.push(chunk));
+      entry.on('end', () => {
+        const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+        if (blobSha(bytes) === sha) ready.push({ sha, bytes });
+      });
+    },
+  });
+  try {
+    const ref = { ...params, ref: commit };
+    const body = await client.stream('/repos/{owner}/{repo}/tarball/{ref}', { params: ref, signal });
+    for await (const chunk of body) {
+      parser.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+      if (expanded > MOST_BYTES)
+        throw new ReeveError('SOURCE_FORBIDDEN', { source: address, problem: 'its archive is too large' });
+      yield* ready.splice(0);
+    }
+    parser.end();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ReeveError && error.code !== 'SOURCE_UNREACHABLE') throw error;
+  }
+  yield* ready.splice(0);
+}
