@@ -84,6 +84,13 @@ export function assetOf(fields: Readonly<Record<string, string>>): StoredAsset {
   };
 }
 
+/** Whether Redis would hold the same. */
+export function sameContent(a: StoredAsset, b: StoredAsset): boolean {
+  const [one, other] = [fieldsOf(a), fieldsOf(b)];
+  const names = Object.keys(one);
+  return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name]);
+}
+
 /** Git's name for the content of a file. */
 export const blobSha = (bytes: Uint8Array): string =>
   hash('sha1', Buffer.concat([Buffer.from(`blob ${bytes.byteLength}\0`), bytes]));

@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+
 export const HOLD_KINDS = ['mass-delete', 'permission-widening', 'history-rewrite'] as const;
 export type HoldKind = (typeof HOLD_KINDS)[number];
 
@@ -13,3 +15,7 @@ export interface Hold {
   readonly assets: readonly string[];
   readonly released?: { readonly by: string; readonly at: number; readonly reason: string };
 }
+
+/** The same change has the same id in every sync, so that a release finds it and a changed one needs a new release. */
+export const holdId = (kind: HoldKind, ...content: readonly string[]): string =>
+  `${kind}-${hash('sha256', JSON.stringify(content)).slice(0, 12)}`;

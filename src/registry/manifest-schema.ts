@@ -85,6 +85,7 @@ export const MANIFEST = z
     version: z
       .string()
       .regex(SEMVER, 'must be a semantic version such as 1.0.0')
+      .max(128, 'must be at most 128 characters')
       .describe('Semantic version, quoted if it looks like a number'),
     category: z.enum(CATEGORIES).describe('What kind of asset it is'),
     name: text(200).describe('Name that people see'),
