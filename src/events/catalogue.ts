@@ -50,6 +50,21 @@ export const EVENTS = {
     says: 'The configuration was read again',
     payload: z.looseObject({ changed: z.array(text), need_restart: z.array(text) }),
   },
+  'sync:published': {
+    stream: 'system',
+    says: 'A sync published a commit',
+    payload: z.looseObject({ source: text, commit: text }),
+  },
+  'sync:held': {
+    stream: 'system',
+    says: 'A change of the assets waits for a person',
+    payload: z.looseObject({ source: text, hold: text, says: text }),
+  },
+  'sync:failed': {
+    stream: 'system',
+    says: 'A sync failed; the assets stay as they were',
+    payload: z.looseObject({ source: text, code: text, problem: text }),
+  },
 
   'task:state_changed': {
     stream: 'task',

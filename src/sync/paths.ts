@@ -1,6 +1,3 @@
-/** Where manifests are looked for, unless the settings say otherwise. */
-export const MANIFESTS = ['**/manifest.{yaml,yml}', '{tools,prompts,skills}/**/*.{yaml,yml}'] as const;
-
 /** A path that cannot be written to a log, a terminal or a folder as it is. Undefined if it is harmless. */
 export function hostility(path: string): string | undefined {
   if (path === '' || path.length > 1024) return 'it is empty or longer than 1024 characters';
