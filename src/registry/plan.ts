@@ -45,7 +45,7 @@ export interface PlanInput {
   readonly guards: Guards;
 }
 
-export type ChangeOp = 'added' | 'changed' | 'moved' | 'removed';
+export type ChangeOp = 'added' | 'changed' | 'moved' | 'removed' | 'repaired';
 
 export interface Change {
   readonly op: ChangeOp;
