@@ -1,6 +1,7 @@
 import type { RedisClient } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import type { Release, TimelineEntry } from './history.ts';
+import { pacedMap } from './pace.ts';
 import type { Publication } from './publish.ts';
 import { type Command, send, spread } from './transaction.ts';
 
@@ -29,7 +30,9 @@ export async function historyWrites({ client, keys, publication, generation, at 
   ]);
   const oldTimelines = timelines.flat() as (string | null)[];
   const oldReleases = releases.flat() as (string | null)[];
-  const entries = changes.flatMap(({ op, id, path, version, new_blob, old_blob, successor }, index) => {
+  let index = -1;
+  const entries = await pacedMap(changes, ({ op, id, path, version, new_blob, old_blob, successor }) => {
+    index++;
     const entry: TimelineEntry = {
       op,
       at,
@@ -43,15 +46,17 @@ export async function historyWrites({ client, keys, publication, generation, at 
     };
     return [id, JSON.stringify([...list<TimelineEntry>(oldTimelines[index]), entry].slice(-KEEP_ENTRIES))];
   });
-  const pairs = released.flatMap(({ new_blob, path }, index) => {
-    const before = list<Release>(oldReleases[index]);
+  let place = -1;
+  const pairs = await pacedMap(released, ({ new_blob, path }) => {
+    place++;
+    const before = list<Release>(oldReleases[place]);
     // The same bytes again (moved, or back after a revert) are no new release.
     if (before.some(({ sha }) => sha === new_blob)) return [];
     const release: Release = { sha: new_blob!, commit: plan.commit, path, at };
-    return [versionKeys[index]!, JSON.stringify([...before, release])];
+    return [versionKeys[place]!, JSON.stringify([...before, release])];
   });
-  const releaseCommands: Command[] = [...spread(['MSET'], pairs, 2 * AT_ONCE)];
-  return { timelines: entries, releases: releaseCommands };
+  const releaseCommands: Command[] = [...spread(['MSET'], pairs.flat(), 2 * AT_ONCE)];
+  return { timelines: entries.flat(), releases: releaseCommands };
 }
 
 /** Whatever somebody wrote into the key, history goes on. */

@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
-import { setImmediate as breath } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { ReeveError } from '../errors.ts';
-import { createManifestParser, type ManifestFile, type Parsed } from './manifest.ts';
+import { createManifestParser, type ManifestFile, type Parsed, type ParseManifest } from './manifest.ts';
+import { createPace } from './pace.ts';
 import type { ParseAnswer, ParseJob } from './parse-worker.ts';
 
 export interface ParsePool extends AsyncDisposable {
-  /** In the order of the files. Few small files are read here and now, many or large ones in threads of their own. */
+  /** In the order of the files. */
   parse(files: readonly ManifestFile[], options?: ParseOptions): Promise<readonly Parsed[]>;
   close(): Promise<void>;
 }
@@ -17,37 +17,36 @@ export interface ParseOptions {
   readonly progress?: (done: number, total: number) => void;
 }
 
-/** Below this a thread would take longer to start than the files to read. */
-const FEW_FILES = 40;
-const FEW_BYTES = 64 * 1024;
+/** Reading a file of this size by hand could take longer than the event loop may wait. */
+const LARGE_BYTES = 32 * 1024;
+/** With cores to spare, threads pay from here on; before, they take longer to warm up than the files to read. */
+const MANY_FILES = 2_000;
+const SPARE_CORES = 4;
 const BATCH_FILES = 100;
 const BATCH_BYTES = 256 * 1024;
 
-/** Reads manifests without keeping the event loop busy: threads start with the first large batch and end with close(). */
+/**
+ * Reads manifests without keeping the event loop busy: plain ones here, a stretch at a time; large ones, and very many where
+ * there are cores for them, in threads. Threads start when they are first needed and end with close().
+ */
 export function createParsePool({ threads = Math.min(4, availableParallelism()) } = {}): ParsePool {
   const here = createManifestParser();
   const crew = new Crew(threads);
   const close = () => crew.close();
   return {
     parse: async (files, { signal, progress } = {}) => {
-      const bytes = files.reduce((sum, file) => sum + file.bytes.byteLength, 0);
-      if (files.length <= FEW_FILES && bytes <= FEW_BYTES) return files.map(here);
       const parsed: Parsed[] = new Array(files.length);
       let done = 0;
-      const queue = batches(files);
-      const worker = async (seat: number) => {
-        for (let batch = queue.shift(); batch; batch = queue.shift()) {
-          signal?.throwIfAborted();
-          const answers = await crew.ask(seat, batch.files);
-          answers.forEach((answer, index) => {
-            parsed[(batch as Batch).from + index] = answer;
-          });
-          done += answers.length;
-          progress?.(done, files.length);
-          await breath();
-        }
+      const keep = (at: number, answer: Parsed) => {
+        parsed[at] = answer;
+        if (++done % BATCH_FILES === 0 || done === files.length) progress?.(done, files.length);
       };
-      await Promise.all(Array.from({ length: Math.min(threads, queue.length) }, (_, seat) => worker(seat)));
+      const isForThreads = (file: ManifestFile) =>
+        file.bytes.byteLength > LARGE_BYTES || (threads >= SPARE_CORES && files.length >= MANY_FILES);
+      const [away, near] = [true, false].map((wanted) =>
+        files.flatMap((file, at) => (isForThreads(file) === wanted ? [{ file, at }] : [])),
+      ) as [Placed[], Placed[]];
+      await Promise.all([inThreads(crew, threads, away, keep, signal), inStretches(here, near, keep, signal)]);
       return parsed;
     },
     close,
@@ -55,23 +54,49 @@ export function createParsePool({ threads = Math.min(4, availableParallelism()) 
   };
 }
 
-interface Batch {
-  readonly from: number;
-  readonly files: readonly ManifestFile[];
+interface Placed {
+  readonly file: ManifestFile;
+  readonly at: number;
+}
+type Keep = (at: number, answer: Parsed) => void;
+
+async function inStretches(parse: ParseManifest, files: readonly Placed[], keep: Keep, signal?: AbortSignal) {
+  const pace = createPace();
+  for (const { file, at } of files) {
+    keep(at, parse(file));
+    const pause = pace();
+    if (!pause) continue;
+    await pause;
+    signal?.throwIfAborted();
+  }
 }
 
-function batches(files: readonly ManifestFile[]): Batch[] {
-  const made: Batch[] = [];
-  let from = 0;
-  let bytes = 0;
-  files.forEach((file, index) => {
-    bytes += file.bytes.byteLength;
-    const isFull = index + 1 - from >= BATCH_FILES || bytes >= BATCH_BYTES || index === files.length - 1;
-    if (!isFull) return;
-    made.push({ from, files: files.slice(from, index + 1) });
-    from = index + 1;
-    bytes = 0;
+async function inThreads(crew: Crew, threads: number, files: readonly Placed[], keep: Keep, signal?: AbortSignal) {
+  const queue = batches(files);
+  const seats = Array.from({ length: Math.min(threads, queue.length) }, async (_, seat) => {
+    for (let batch = queue.shift(); batch; batch = queue.shift()) {
+      signal?.throwIfAborted();
+      const answers = await crew.ask(
+        seat,
+        batch.map(({ file }) => file),
+      );
+      for (const [index, answer] of answers.entries()) keep(batch[index]!.at, answer);
+    }
   });
+  await Promise.all(seats);
+}
+
+function batches(files: readonly Placed[]): Placed[][] {
+  const made: Placed[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const placed of files) {
+    if (bytes >= BATCH_BYTES || (made.at(-1)?.length ?? 0) >= BATCH_FILES) {
+      made.push([]);
+      bytes = 0;
+    }
+    made.at(-1)!.push(placed);
+    bytes += placed.file.bytes.byteLength;
+  }
   return made;
 }
 

@@ -102,7 +102,7 @@ function* inPlace({ structures, assets, search, rest, events }: Draft) {
   for (const { live, writes } of structures) yield* writes(live);
   for (const { live, fields } of assets) {
     yield ['DEL', live] as const;
-    yield ['HSET', live, ...fields] as const;
+    yield ['HSET', live, ...fields()] as const;
   }
   yield* search.inPlace();
   yield* events;

@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
+import { pacedMap } from './pace.ts';
 import type { Plan } from './plan.ts';
 import { docOf, encodeEntry, entriesOf } from './search-entries.ts';
 import { type Command, send, spread } from './transaction.ts';
@@ -37,7 +38,7 @@ export async function searchWrites({
 }: SearchOptions): Promise<SearchWrites> {
   const pointer = keys.assetSearchIndex();
   const current = (await client.hget(pointer, 'generation')) ?? undefined;
-  const docs = new Map(plan.puts.map((asset) => [asset.id as string, docOf(asset)]));
+  const docs = new Map(await pacedMap(plan.puts, (asset) => [asset.id as string, docOf(asset)] as const));
   const next = String(generation);
   let total = 0;
   const members = (all: Iterable<readonly [string, string]>) =>

@@ -26,7 +26,7 @@ export async function stage(client: RedisClient, keys: Keyspace, fence: number, 
   await send(
     client,
     (function* () {
-      for (const { staged, fields } of assets) yield ['HSET', staged, ...fields] as Command;
+      for (const { staged, fields } of assets) yield ['HSET', staged, ...fields()] as Command;
     })(),
   );
   await send(client, spread(['RPUSH', events], outbox, AT_ONCE));

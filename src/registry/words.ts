@@ -8,6 +8,10 @@ const MAX_WORDS = 400;
 /** Too common to find anything by. */
 const STOP = new Set('a an and are as at be by for from in is it its of on or that the this to with'.split(' '));
 
+/** Most text needs none of what follows it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
+const ASCII = /^[\u0000-\u007F]*$/;
+const PLAIN = /[a-z0-9]+/g;
 const RUN = /[\p{L}\p{N}\p{M}]+/gu;
 const IDEOGRAPHIC = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}ー]+/gu;
 /** Accents are dropped where people leave them out when they type. */
@@ -18,6 +22,7 @@ const ACCENT = /([\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])\p{M}+/gu
  * of a name of two or more characters is found, and a single one by prefix.
  */
 export function wordsOf(text: string): string[] {
+  if (ASCII.test(text)) return (text.toLowerCase().match(PLAIN) ?? []).map(cut);
   const folded = text.normalize('NFKD').replace(ACCENT, '$1').normalize('NFKC').toLowerCase();
   return (folded.match(RUN) ?? []).flatMap((run) => {
     const words: string[] = [];

@@ -5,6 +5,7 @@ import { addDigests, type Digest, digestOf, fieldsOf, NO_DIGEST, summaryOf } fro
 import { CATEGORIES, type Category } from './category.ts';
 import { historyWrites } from './history-writes.ts';
 import { appendEvent } from './outbox.ts';
+import { pacedMap } from './pace.ts';
 import type { PathRecord } from './path-record.ts';
 import type { Publication, PublishOptions } from './publish.ts';
 import { type SearchWrites, searchWrites } from './search-writes.ts';
@@ -25,13 +26,20 @@ export interface Draft {
   readonly generation: number;
   readonly rebuild: boolean;
   readonly structures: readonly Structure[];
-  readonly assets: readonly { readonly live: string; readonly staged: string; readonly fields: readonly string[] }[];
+  readonly assets: readonly AssetWrite[];
   readonly search: SearchWrites;
   /** Appends to the event stream; a large publish sends `outbox` there later instead. */
   readonly events: readonly Command[];
   readonly outbox: readonly string[];
   /** Few and small, whatever the size of the publish. */
   readonly rest: readonly Command[];
+}
+
+/** The fields are made when they are sent: all at once they would fill the memory. */
+export interface AssetWrite {
+  readonly live: string;
+  readonly staged: string;
+  readonly fields: () => string[];
 }
 
 export interface DraftOptions extends PublishOptions {
@@ -55,17 +63,19 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
   const [[seconds], old] = await Promise.all([client.time(), readOld(client, keys, touched, rebuild)]);
   const at = Number(seconds);
 
-  const assets = plan.puts.map((asset) => ({ asset, fields: fieldsOf(asset) }));
-  const digests = new Map(assets.map(({ asset, fields }) => [asset.id, digestOf(fields)]));
+  const digests = new Map(
+    await pacedMap(plan.puts, (asset) => [asset.id as string, digestOf(fieldsOf(asset))] as const),
+  );
   const known = state.digest !== undefined && /^[0-9a-f]{32}$/.test(state.digest) ? state.digest : NO_DIGEST;
   const digest = rebuild
     ? addDigests(NO_DIGEST, digests.values())
     : addDigests(known, digests.values(), [...old.digests.values()]);
-  const paths = pathWrites(plan.paths, old.paths);
-  const pathsDigest = pathsTotal(plan.paths);
+  const texts = await pacedMap(plan.paths, ([path, record]) => [path, record, JSON.stringify(record)] as const);
+  const paths = pathWrites(texts, old.paths);
+  const pathsDigest = addDigests(NO_DIGEST, await pacedMap(texts, ([path, , json]) => recordDigest(path, json)));
   const history = await historyWrites({ client, keys, publication, generation, at });
   const search = await searchWrites({ client, keys, plan, generation, rebuild, at });
-  const events = eventFields(publication, generation, new Date(at * 1000).toISOString());
+  const events = await eventFields(publication, generation, new Date(at * 1000).toISOString());
 
   const hash = (live: string, staged: string, sets: readonly string[], gone: readonly string[]): Structure => ({
     live,
@@ -80,7 +90,7 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
       hash(
         keys.assetIndex(),
         keys.assetStageIndex(number),
-        plan.puts.flatMap((asset) => [asset.id, JSON.stringify(summaryOf(asset))]),
+        (await pacedMap(plan.puts, (asset) => [asset.id, JSON.stringify(summaryOf(asset))])).flat(),
         plan.removes,
       ),
       hash(keys.assetDigests(), keys.assetStageDigests(number), [...digests].flat(), plan.removes),
@@ -89,10 +99,10 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
       hash(keys.assetSyncErrors(), keys.assetStageErrors(number), paths.errors, paths.errorsGone),
       ...CATEGORIES.flatMap((category) => membership(keys, number, category, touched, categories)),
     ],
-    assets: assets.map(({ asset: { id }, fields }) => ({
-      live: keys.assetMetadata(id),
-      staged: keys.assetStage(number, id),
-      fields: Object.entries(fields).flat(),
+    assets: await pacedMap(plan.puts, (asset) => ({
+      live: keys.assetMetadata(asset.id),
+      staged: keys.assetStage(number, asset.id),
+      fields: () => Object.entries(fieldsOf(asset)).flat(),
     })),
     search,
     events: events.map((fields) => appendEvent(keys.assetSyncEvents(), options.keepEvents, fields)),
@@ -166,37 +176,33 @@ function membership(
   ];
 }
 
-function pathWrites(paths: ReadonlyMap<string, PathRecord>, old: Readonly<Record<string, string>>) {
+function pathWrites(
+  paths: readonly (readonly [path: string, record: PathRecord, json: string])[],
+  old: Readonly<Record<string, string>>,
+) {
   const sets: string[] = [];
   const errors: string[] = [];
   const errorsGone: string[] = [];
-  for (const [path, record] of paths) {
-    const json = JSON.stringify(record);
+  for (const [path, record, json] of paths) {
     if (old[path] === json) continue;
     sets.push(path, json);
     if (isError(record))
       errors.push(path, JSON.stringify({ status: record.status, since: record.since, ...record.problem }));
     else if (old[path] !== undefined) errorsGone.push(path);
   }
-  const gone = Object.keys(old).filter((path) => !paths.has(path));
+  const listed = new Set(paths.map(([path]) => path));
+  const gone = Object.keys(old).filter((path) => !listed.has(path));
   return { sets, gone, errors, errorsGone: [...errorsGone, ...gone] };
 }
 
 const isError = ({ status }: PathRecord): boolean => status === 'bad' || status === 'conflict' || status === 'held';
 
-/** Over every record, as it stands in Redis. */
-export const pathsTotal = (paths: Iterable<readonly [string, PathRecord | string]>): Digest =>
-  addDigests(
-    NO_DIGEST,
-    [...paths].map(([path, record]) => {
-      const json = typeof record === 'string' ? record : JSON.stringify(record);
-      return sha('sha256', `${path}\0${json}`).slice(0, 32);
-    }),
-  );
+/** Of one path record, as it stands in Redis. */
+export const recordDigest = (path: string, json: string): Digest => sha('sha256', `${path}\0${json}`).slice(0, 32);
 
 /** The form of asset:sync:events: op, id, blobs, commit. */
 function eventFields({ plan, source, author }: Publication, generation: number, timestamp: string) {
-  return plan.changes.map((change): Record<string, string> => {
+  return pacedMap(plan.changes, (change): Record<string, string> => {
     const known = Object.entries(change).filter(([, value]) => value !== undefined);
     return {
       ...Object.fromEntries(known.map(([name, value]) => [name, String(value)])),
