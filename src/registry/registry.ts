@@ -11,7 +11,7 @@ import { History } from './history.ts';
 import type { Hold } from './holds.ts';
 import { createManifestParser, PARSER_VERSION, type Parsed } from './manifest.ts';
 import type { ParsePool } from './parse-pool.ts';
-import type { Paths } from './path-record.ts';
+import type { PathRecord, Paths } from './path-record.ts';
 import { type Known, type Listing, makePlan, type Plan } from './plan.ts';
 import { type Publication, type Published, type PublishOptions, publish } from './publish.ts';
 import { type Repaired, repair } from './repair.ts';
@@ -63,6 +63,11 @@ export class Registry {
 
   async paths(): Promise<Paths> {
     return parsePaths(await this.#connection.commands.hgetall(this.#keys.assetSyncPaths()));
+  }
+
+  async path(path: string): Promise<PathRecord | undefined> {
+    const json = await this.#connection.commands.hget(this.#keys.assetSyncPaths(), path);
+    return json === null ? undefined : parsePaths({ path: json }).get('path');
   }
 
   /** State, path records and holds, of one moment. */
