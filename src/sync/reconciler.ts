@@ -1,22 +1,18 @@
 import { ReeveError } from '../errors.ts';
 import type { AssetId } from '../redis/ids.ts';
-import type { Guards } from '../registry/guards.ts';
 import type { Hold } from '../registry/holds.ts';
-import type { Parsed } from '../registry/manifest.ts';
 import type { ParsePool } from '../registry/parse-pool.ts';
 import {
   type Listing as Candidates,
   type Known,
-  makePlan,
   type Plan,
   pathsToParse,
   rememberedListing,
 } from '../registry/plan.ts';
 import type { PublishStep } from '../registry/publish.ts';
-import type { Registry } from '../registry/registry.ts';
+import { configFingerprint, type Registry } from '../registry/registry.ts';
 import { candidates, differ, isSame } from './differ.ts';
 import { fetchManifests } from './fetch-manifests.ts';
-import { configFingerprint } from './fingerprint.ts';
 import type { Head, NamedSource } from './source.ts';
 
 export const PHASES = ['resolve', 'list', 'fetch', 'publish'] as const;
@@ -61,7 +57,6 @@ export interface Reconciler {
   readonly named: NamedSource;
   readonly registry: Registry;
   readonly pool: ParsePool;
-  readonly guards: Guards;
   readonly fence: number;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
@@ -86,7 +81,7 @@ export async function reconcile(work: Reconciler, question: SyncQuestion): Promi
 async function reconcileOnce(work: Reconciler, question: SyncQuestion): Promise<SyncOutcome | 'stale'> {
   const { registry, named, onProgress } = work;
   const { include, source } = named;
-  const fingerprint = configFingerprint({ address: source.address, include, guards: work.guards });
+  const fingerprint = configFingerprint({ address: source.address, include, guards: registry.guards });
 
   onProgress({ phase: 'resolve', done: 0, total: 1 });
   const repaired = question.dryRun ? { ids: [], isLost: false } : await heal(work);
@@ -126,13 +121,7 @@ async function reconcileOnce(work: Reconciler, question: SyncQuestion): Promise<
   const hasChanged = isOther && !isSame(differ(known.paths, listing.entries));
   const { descends } = hasChanged ? await source.confirm(commit, ask) : { descends: undefined };
 
-  const plan = makePlan({
-    known: believed,
-    listing: { ...listing, rewritesHistory: descends === false },
-    parsed,
-    current: await registry.getMany(assetIds(parsed)),
-    guards: work.guards,
-  });
+  const plan = await registry.plan(believed, { ...listing, rewritesHistory: descends === false }, parsed);
   if (question.dryRun) return { outcome: 'planned', commit, plan };
   if (plan.held) {
     await registry.hold(plan.held);
@@ -206,6 +195,3 @@ async function settle({ registry, fence }: Reconciler, { dryRun }: SyncQuestion)
   const { sync_status } = await registry.state();
   if (sync_status !== 'idle') await registry.mark({ sync_status: 'idle', fence });
 }
-
-const assetIds = (parsed: ReadonlyMap<string, Parsed>): AssetId[] =>
-  [...parsed.values()].flatMap((one) => (one.outcome === 'ok' ? [one.asset.id] : []));

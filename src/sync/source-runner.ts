@@ -5,7 +5,6 @@ import type { Logger } from '../log.ts';
 import type { Connection } from '../redis/connection.ts';
 import { redisFailure } from '../redis/failure.ts';
 import type { Keyspace } from '../redis/keys.ts';
-import type { Guards } from '../registry/guards.ts';
 import type { ParsePool } from '../registry/parse-pool.ts';
 import type { Registry } from '../registry/registry.ts';
 import { type Progress, reconcile, type SyncOutcome } from './reconciler.ts';
@@ -43,7 +42,6 @@ export interface RunnerOptions {
   readonly connection: Connection;
   readonly keys: Keyspace;
   readonly pool: ParsePool;
-  readonly guards: Guards;
   /** Who syncs, for people. */
   readonly holder: string;
   readonly clock: Clock;
@@ -93,9 +91,7 @@ export class SourceRunner {
     const { promise, resolve } = Promise.withResolvers<RunRecord>();
     const waiting: Waiting = { asked, id: randomUUID(), promise, resolve };
     this.#waiting.push(waiting);
-    this.#loop ??= this.#work().finally(() => {
-      this.#loop = undefined;
-    });
+    this.#loop ??= this.#work();
     return { id: waiting.id, done: promise };
   }
 
@@ -111,6 +107,8 @@ export class SourceRunner {
       next.resolve(run);
       this.#options.onEnd(run);
     }
+    // In the same turn as the last look at the queue: who asks later must find no loop that has ended.
+    this.#loop = undefined;
   }
 
   async #runOne({ id, asked }: Waiting): Promise<RunRecord> {
@@ -175,12 +173,12 @@ export class SourceRunner {
     signal: AbortSignal,
     about: Pick<Running, 'id' | 'trigger' | 'started_at'>,
   ): Promise<SyncOutcome> {
-    const { named, registry, pool, guards, clock } = this.#options;
+    const { named, registry, pool, clock } = this.#options;
     const { identity } = await this.records.read();
     const onProgress = (progress: Progress) => this.#tell({ ...about, ...progress });
     const question = { ...asked, identity: asked.acceptSource ? undefined : identity };
     for (let attempt = 0; ; attempt++) {
-      const outcome = await reconcile({ named, registry, pool, guards, fence, signal, onProgress }, question);
+      const outcome = await reconcile({ named, registry, pool, fence, signal, onProgress }, question);
       if (outcome.outcome !== 'lagging' || attempt >= LAG_TRIES) return outcome;
       await clock.sleep(backOff(attempt, 500, 8_000), signal);
       signal.throwIfAborted();
