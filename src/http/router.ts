@@ -35,7 +35,7 @@ export function registerOperations(app: FastifyInstance, options: RouterOptions)
           caller: callerOf(request, options.host),
           signal: AbortSignal.any([options.draining, goneSignal(reply)]),
         };
-        const input = inputOf(request, properties);
+        const input = { ...inputOf(request, properties), ...headersOf(request, operation) };
         if (operation.follow && request.headers.accept?.includes('text/event-stream')) {
           const since = request.headers['last-event-id'];
           const events = follow(operation, context, { ...input, ...(since && { since }) });
@@ -60,6 +60,11 @@ function inputOf(request: FastifyRequest, properties: Properties): Record<string
   const read = Object.entries(texts).map(([name, text]) => [name, fromText(properties[name] ?? {}, String(text))]);
   const body = typeof request.body === 'object' && request.body !== null ? request.body : {};
   return { ...body, ...Object.fromEntries(read) };
+}
+
+function headersOf({ headers }: FastifyRequest, { http }: Operation): Record<string, unknown> {
+  const given = Object.entries(http.headers ?? {}).filter(([header]) => headers[header] !== undefined);
+  return Object.fromEntries(given.map(([header, name]) => [name, headers[header]]));
 }
 
 /** Aborted when the caller hangs up before the answer is complete. */

@@ -1,6 +1,6 @@
 import { Document, isCollection, isMap, isScalar, parseDocument, Scalar } from 'yaml';
 import { ReeveError } from '../errors.ts';
-import { blobSha } from './asset.ts';
+import { type Asset, blobSha } from './asset.ts';
 import type { ParseManifest } from './manifest.ts';
 import { MANIFEST_KEYS } from './manifest-schema.ts';
 
@@ -36,12 +36,7 @@ export function newManifest(manifest: Readonly<Record<string, unknown>>): string
 }
 
 /** Reads what is about to be written as a sync would, and refuses what a sync would refuse. */
-export function checkedWrite(
-  parse: ParseManifest,
-  path: string,
-  text: string,
-  base: string | undefined,
-): ManifestWrite {
+export function checkedWrite(parse: ParseManifest, path: string, text: string, base: string | undefined): CheckedWrite {
   const bytes = Buffer.from(text);
   const parsed = parse({ path, sha: blobSha(bytes), bytes });
   if (parsed.outcome === 'skipped') throw new ReeveError('ASSET_INVALID', { problem: parsed.reason });
@@ -49,7 +44,12 @@ export function checkedWrite(
     const { code, message, line, column, hint } = parsed;
     throw new ReeveError('ASSET_INVALID', { problem: message, problem_code: code, line, column, hint });
   }
-  return { path, bytes, base };
+  return { asset: parsed.asset, write: { path, bytes, base } };
+}
+
+export interface CheckedWrite {
+  readonly asset: Asset;
+  readonly write: ManifestWrite;
 }
 
 /** Goes down only where something differs, so that what stays the same keeps its form. */
