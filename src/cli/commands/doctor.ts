@@ -54,7 +54,15 @@ async function here(flags: Flags, { env, cwd }: Surroundings, token?: string): P
   const store = await probeStore(config);
   try {
     const prd = choosePrdFile(config.prd.path, cwd, config.dataDir);
-    const probes: Probes = { config, clock: systemClock, fetch, prd, redis: redis.probe, store: store.probe };
+    const probes: Probes = {
+      config,
+      clock: systemClock,
+      fetch,
+      path: env.PATH ?? '',
+      prd,
+      redis: redis.probe,
+      store: store.probe,
+    };
     const checks = checklist(probes).filter(({ name }) => !(name === 'tasks' && prd.sample));
     const findings = await diagnose(checks, (error) => redisFailure(error, redis.connection?.address ?? ''));
     return [
