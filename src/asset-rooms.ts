@@ -3,6 +3,7 @@ import type { EventLog } from './events/event-log.ts';
 import type { Logger } from './log.ts';
 import type { Connection } from './redis/connection.ts';
 import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
+import { Library } from './registry/library.ts';
 import { createParsePool } from './registry/parse-pool.ts';
 import { Registry } from './registry/registry.ts';
 import { parseSchedule } from './schedule.ts';
@@ -12,6 +13,7 @@ import { poller } from './sync/poller.ts';
 import { type MadeSource, makeSource, sourceSettings } from './sync/sources.ts';
 import { Sync } from './sync/sync.ts';
 import { createWebhook, type Webhook } from './sync/webhook.ts';
+import { WriteBack } from './sync/write-back.ts';
 
 export interface AssetRoomsOptions {
   readonly config: Config;
@@ -35,6 +37,8 @@ export interface AssetSourceRoom {
 export interface AssetRooms {
   readonly sources: readonly AssetSourceRoom[];
   readonly sync: Sync;
+  readonly library: Library;
+  readonly writeBack: WriteBack;
   readonly webhook: Webhook;
   /** Polls while it runs; stopping it ends a sync at the next safe place. */
   readonly life: Service;
@@ -95,5 +99,7 @@ export function createAssetRooms(options: AssetRoomsOptions): AssetRooms {
     ...pollers,
     service('syncs', async () => () => sync.stop()),
   ]);
-  return { sources, sync, webhook, life, close };
+  const library = new Library(sources.map(({ made: { name }, registry }) => ({ name, registry })));
+  const writeBack = new WriteBack({ sources: sources.map(({ made }) => made), sync, clock });
+  return { sources, sync, library, writeBack, webhook, life, close };
 }

@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import { sourceDependencies } from './asset-dependency.ts';
+import { createAssetRooms } from './asset-rooms.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
 import { choosePrdFile, inspectPrdFile, makeSample } from './coordinator/prd/prd-file.ts';
@@ -25,7 +27,7 @@ import { redisServer } from './redis/server.ts';
 import { type RedisTarget, redisTarget } from './redis/target.ts';
 import { group, type Service, service } from './service.ts';
 import { createStore } from './store/database.ts';
-import { countManifests } from './sync/asset-folder.ts';
+import { MOST_DELIVERY_BYTES } from './sync/webhook.ts';
 import type { Dependency } from './system/dependency.ts';
 import { diagnose } from './system/doctor.ts';
 import { Readiness } from './system/readiness.ts';
@@ -126,6 +128,17 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     return undefined;
   });
 
+  const assets = createAssetRooms({
+    config,
+    connection,
+    mode: spelling.mode,
+    clock,
+    log: log.child('sync'),
+    fetch,
+    env,
+    holder: instance,
+    events,
+  });
   const explain = (error: unknown) => (error instanceof ReeveError ? error : redisFailure(error, connection.address));
   const dependencies: Dependency[] = [
     {
@@ -160,15 +173,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       address: () => prd.path,
       check: () => inspectPrdFile(prd.path),
     },
-    config.github.repo
-      ? githubSource(config.github.repo, config.github.branch)
-      : {
-          name: 'assets',
-          required: false,
-          embedded: loaded().sources['assets.dir'] === 'default',
-          address: () => config.assets.dir,
-          check: async () => ({ manifests: await countManifests(config.assets.dir) }),
-        },
+    ...sourceDependencies(assets.sync, loaded().sources['assets.dir'] === 'default'),
   ];
   const readiness = new Readiness({ dependencies, clock, explain });
   const system = new System({
@@ -186,6 +191,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
           config,
           clock,
           fetch,
+          path,
           prd,
           listening: httpDoor.url,
           redis: { client: connection.commands, address: connection.address, embedded: isEmbedded, clock },
@@ -194,12 +200,14 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         explain,
       ),
   });
-  const rooms: Rooms = { system, events, tail, explain };
+  const { sync, library, writeBack } = assets;
+  const rooms: Rooms = { system, events, tail, explain, sync, library, writeBack };
 
   const metrics = createMetrics({
     version,
     dependencies: () => readiness.ask(),
     redisRestarts: () => server.restarts(),
+    sources: () => sync.status(),
   });
   const mcp = mcpDoor({
     operations,
@@ -218,6 +226,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     onDrain: () => readiness.drain(),
     metrics,
     mounts: { '/mcp': mcp.mount },
+    webhook: { handle: assets.webhook, mostBytes: MOST_DELIVERY_BYTES },
   });
   const counting = service('metrics', async () => tail.listen((event) => metrics.count(event)));
   const mcpLife = service('mcp', async () => () => mcp.close());
@@ -244,6 +253,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       archiver({ events, store, clock, log: log.child('events') }),
       mcpLife,
       httpDoor,
+      assets.life,
       announcement,
       init,
     ],
@@ -263,12 +273,3 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     reloaded: () => init.reloading(),
   };
 }
-
-/** A repository is asked when it is synced and by `reeve doctor`, not on every probe: that would cost quota. */
-const githubSource = (repo: string, branch: string | undefined): Dependency => ({
-  name: 'assets',
-  required: false,
-  embedded: false,
-  address: () => `github.com/${repo}${branch ? `@${branch}` : ''}`,
-  check: async () => ({ repo }),
-});

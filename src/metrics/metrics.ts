@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ReeveEvent } from '../events/catalogue.ts';
+import type { SourceStatus } from '../sync/sync.ts';
 import type { DependencyState } from '../system/readiness.ts';
 
 export interface MetricsOptions {
@@ -8,6 +9,8 @@ export interface MetricsOptions {
   readonly dependencies: () => Promise<readonly DependencyState[]>;
   /** How often the embedded Redis had to be started again. */
   readonly redisRestarts: () => number;
+  /** Asked on each scrape. */
+  readonly sources: () => Promise<readonly SourceStatus[]>;
 }
 
 export interface Metrics {
@@ -18,7 +21,7 @@ export interface Metrics {
 }
 
 /** Prometheus figures. Labels are of few values: routes and event names, never ids. */
-export function createMetrics({ version, dependencies, redisRestarts }: MetricsOptions): Metrics {
+export function createMetrics({ version, dependencies, redisRestarts, sources }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -61,6 +64,7 @@ export function createMetrics({ version, dependencies, redisRestarts }: MetricsO
       this.set(redisRestarts());
     },
   });
+  const tellSources = sourceGauges(registers, sources);
   return {
     contentType: registry.contentType,
     async text() {
@@ -68,9 +72,31 @@ export function createMetrics({ version, dependencies, redisRestarts }: MetricsO
         up.set({ dependency }, ok ? 1 : 0);
         latency.set({ dependency }, latency_ms / 1000);
       }
+      await tellSources();
       return registry.metrics();
     },
     observe: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
     count: ({ stream, event }) => events.inc({ stream, event: event.slice(0, 64) }),
+  };
+}
+
+/** How the asset sources are. A Redis that does not answer shows in the dependencies; the figures then stay as they were. */
+function sourceGauges(registers: Registry[], sources: MetricsOptions['sources']): () => Promise<void> {
+  const gauge = (name: string, help: string, ...more: string[]) =>
+    new Gauge({ name, help, labelNames: ['source', ...more], registers });
+  const quota = gauge('reeve_github_rate_limit_remaining', 'Requests that GitHub still takes this hour');
+  const assets = gauge('reeve_assets', 'Assets that are served');
+  const bad = gauge('reeve_assets_bad', 'Files that are bad or in conflict');
+  const synced = gauge('reeve_sync_last_success_timestamp_seconds', 'When assets were last published');
+  const failures = gauge('reeve_sync_failures', 'How many times in a row a source has failed');
+  return async () => {
+    for (const one of await sources().catch(() => [])) {
+      const source = { source: one.name };
+      assets.set(source, one.assets);
+      bad.set(source, one.errors);
+      failures.set(source, one.failures);
+      if (one.quota) quota.set(source, one.quota.remaining);
+      if (one.synced_at) synced.set(source, Date.parse(one.synced_at) / 1000);
+    }
   };
 }

@@ -2,7 +2,7 @@ import type { ErrorCode, ReeveError } from '../errors.ts';
 import type { Change, Plan } from '../registry/plan.ts';
 import type { SyncOutcome } from './reconciler.ts';
 
-export const TRIGGERS = ['start', 'schedule', 'webhook', 'manual', 'write'] as const;
+export const TRIGGERS = ['start', 'schedule', 'webhook', 'manual', 'write', 'release'] as const;
 export type Trigger = (typeof TRIGGERS)[number];
 
 export const RUN_OUTCOMES = [
@@ -52,6 +52,7 @@ export interface RunProblem {
   readonly message: string;
   readonly next: string;
   readonly retry_after_seconds?: number | undefined;
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
 }
 
 const MOST_CHANGES = 100;
@@ -79,7 +80,7 @@ export function toldOf(
 
 export function problemOf({ code, message, next, details }: ReeveError): RunProblem {
   const { retryAfterSeconds: seconds } = details;
-  return { code, message, next, ...(typeof seconds === 'number' && { retry_after_seconds: seconds }) };
+  return { code, message, next, details, ...(typeof seconds === 'number' && { retry_after_seconds: seconds }) };
 }
 
 const planned = ({ changes, paths }: Plan) => {

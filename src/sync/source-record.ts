@@ -1,4 +1,6 @@
 import { ERRORS, type ErrorCode } from '../error-catalogue.ts';
+import type { ReeveEvent } from '../events/catalogue.ts';
+import { decodeEntry } from '../events/entry.ts';
 import type { Connection } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import type { RunProblem, RunRecord } from './run-record.ts';
@@ -79,6 +81,12 @@ export class SourceRecords {
       .lpush(key, JSON.stringify(run))
       .ltrim(key, 0, KEPT_RUNS - 1)
       .exec();
+  }
+
+  /** The newest changes of assets, newest first. */
+  async changes(limit: number): Promise<ReeveEvent[]> {
+    const entries = await this.#connection.commands.xrevrange(this.#keys.assetSyncEvents(), '+', '-', 'COUNT', limit);
+    return entries.map(([id, flat]) => decodeEntry('sync', id, flat));
   }
 
   async runs(limit: number): Promise<RunRecord[]> {

@@ -1,5 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { ReeveError, reason } from '../errors.ts';
+import type { ReeveEvent } from '../events/catalogue.ts';
+import { compareIds } from '../events/cursor.ts';
 import type { EventLog } from '../events/event-log.ts';
 import type { Logger } from '../log.ts';
 import { redisFailure } from '../redis/failure.ts';
@@ -89,11 +91,29 @@ export class Sync {
     return Promise.all(this.#options.sources.map((one) => this.#statusOf(one)));
   }
 
+  statusOf(name: string): Promise<SourceStatus> {
+    const { named } = this.runner(name);
+    return this.#statusOf(this.#options.sources.find((one) => one.named === named)!);
+  }
+
   async runs(limit: number): Promise<readonly RunRecord[]> {
     const all = await Promise.all([...this.#runners.values()].map(({ records }) => records.runs(limit)));
     return all
       .flat()
       .sort((a, b) => b.started_at.localeCompare(a.started_at))
+      .slice(0, limit);
+  }
+
+  /** What syncs did to assets, newest first. */
+  async changes(limit: number): Promise<readonly (ReeveEvent & { readonly in: string })[]> {
+    const all = await Promise.all(
+      [...this.#runners].map(async ([name, { records }]) =>
+        (await records.changes(limit)).map((event) => ({ ...event, in: name })),
+      ),
+    );
+    return all
+      .flat()
+      .sort((a, b) => compareIds(b.id, a.id))
       .slice(0, limit);
   }
 
