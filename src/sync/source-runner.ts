@@ -136,7 +136,7 @@ export class SourceRunner {
       await this.#well(run, outcome, asked);
     } catch (thrown) {
       const error = redisFailure(thrown, connection.address) ?? asReeveError(thrown);
-      if (error.code === 'INTERNAL') log.error('a sync failed', { source: named.name, problem: stackOf(thrown) });
+      if (error.code === 'INTERNAL' && !this.#over.signal.aborted) log.error('a sync failed', { source: named.name, problem: stackOf(thrown) });
       const isOver = this.#over.signal.aborted;
       const outcome = isOver ? 'cancelled' : error.code === 'SYNC_BUSY' ? 'busy' : 'failed';
       run = finish({ outcome, ...(!isOver && { problem: problemOf(error) }) });
@@ -208,7 +208,7 @@ export class SourceRunner {
     const now = isoTime(this.#options.clock);
     const identity = outcome.identity ?? before.identity;
     const since = before.state === state ? before.since : now;
-    await this.records.write({ identity, state, since, failures: 0, checked_at: now });
+    await this.records.write({ identity, state, since, failures: 0, checked_at: now, next_at: before.next_at });
     if (run.outcome !== 'unchanged' || asked.trigger === 'manual') await this.records.addRun(run);
   }
 
@@ -225,6 +225,7 @@ export class SourceRunner {
       since: isSame ? before.since : now,
       failures: failures + 1,
       checked_at: now,
+      next_at: before.next_at,
       problem: problemOf(error),
     });
     if (!isSame || asked.trigger === 'manual') await this.records.addRun(run);

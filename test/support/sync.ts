@@ -39,7 +39,7 @@ export interface SyncRoomOptions {
 const EASY: Guards = { massDelete: false, widening: false, historyRewrite: false };
 
 export async function aSyncRoom(
-  redis: TestRedis,
+  redis: Pick<TestRedis, 'options'>,
   { source, namespace, guards = EASY, include = MANIFESTS, clock = systemClock }: SyncRoomOptions,
 ): Promise<SyncRoom> {
   const connection = await connectTo(redis);
@@ -67,7 +67,7 @@ export async function aSyncRoom(
   };
 }
 
-export async function connectTo(redis: TestRedis): Promise<Connection> {
+export async function connectTo(redis: Pick<TestRedis, 'options'>): Promise<Connection> {
   const connection = connectRedis({
     target: () => ({ kind: 'standalone', address: 'test', options: redis.options }),
     clock: systemClock,
