@@ -5,7 +5,7 @@ import { MANIFEST, MANIFEST_KEYS, type Manifest } from './manifest-schema.ts';
 import { textOf } from './manifest-text.ts';
 import type { Problem } from './path-record.ts';
 import { type Careful, readCarefully } from './yaml-careful.ts';
-import { readPlain } from './yaml-plain.ts';
+import { createPlainReader } from './yaml-plain.ts';
 
 export { MAX_MANIFEST_BYTES } from './manifest-text.ts';
 
@@ -29,6 +29,7 @@ export type ParseManifest = (file: ManifestFile) => Parsed;
 /** Makes a parser. It holds compiled schemas, so make one and keep it. */
 export function createManifestParser(): ParseManifest {
   const checkParameters = createSchemaCheck();
+  const readPlain = createPlainReader();
   return (file) => {
     const text = textOf(file.bytes);
     if (typeof text !== 'string') return { outcome: 'bad', ...text };

@@ -70,11 +70,18 @@ const depthProblem = (place: { line: number; column: number }): Problem => ({
   ...place,
 });
 
-/** Where brackets or dashes pile up beyond reason: found before a parser recurses into them. */
+/** Where brackets or dashes pile up beyond reason: found before a parser recurses into them. Text may hold some, too. */
 function deepPlace(text: string): number | undefined {
-  const piled = /(?:[[{][\s"']*){65}|(?:[-?:] +){65}/.exec(text);
-  return piled?.index;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === OPEN_LIST || character === OPEN_MAP) depth++;
+    else if (character === CLOSE_LIST || character === CLOSE_MAP) depth--;
+    if (depth > 4 * MAX_DEPTH) return at;
+  }
+  return /(?:[-?:] {1,8}){65}/.exec(text)?.index;
 }
+const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 const HINTS: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'Indent with spaces.',
@@ -93,7 +100,11 @@ function syntaxProblem(text: string, { code, message, pos }: Syntax, place: { li
   if (code === 'DUPLICATE_KEY') {
     return { code, message: 'a key is there twice', hint: HINTS.DUPLICATE_KEY!, ...place };
   }
-  const line = text.slice(text.lastIndexOf('\n', pos[0]) + 1).split(/\r?\n/, 1)[0] ?? '';
+  const line =
+    text
+      .slice(text.lastIndexOf('\n', pos[0]) + 1)
+      .slice(0, 300)
+      .split(/\r?\n/, 1)[0] ?? '';
   const unquoted = /^\s*(?:- +)?([\w-]+): +([^"'|>[{].*: .*|[^"'|>[{].*:)$/.exec(line);
   const hint = unquoted
     ? `Quote the text: ${unquoted[1]}: "…" — a colon followed by a space starts a new key.`
