@@ -77,19 +77,23 @@ async function fetchMissing(
     stored.catch(() => {});
     parse(full);
   };
-  // Asked twice: what a source left out at first may have been a hiccup.
-  for (let attempt = 0; attempt < 2 && missing.size > 0; attempt++) {
-    const wanted = [...missing].map((sha): Entry => {
-      const path = bySha.get(sha)![0]!;
-      return { path, sha, mode: '100644', size: files.get(path)!.size };
-    });
-    for await (const { sha, bytes } of verified(source, commit, wanted, ask)) {
-      missing.delete(sha);
-      chunk.set(sha, bytes);
-      if (chunk.size >= CHUNK) await flush();
+  try {
+    // Asked twice: what a source left out at first may have been a hiccup.
+    for (let attempt = 0; attempt < 2 && missing.size > 0; attempt++) {
+      const wanted = [...missing].map((sha): Entry => {
+        const path = bySha.get(sha)![0]!;
+        return { path, sha, mode: '100644', size: files.get(path)!.size };
+      });
+      for await (const { sha, bytes } of verified(source, commit, wanted, ask)) {
+        missing.delete(sha);
+        chunk.set(sha, bytes);
+        if (chunk.size >= CHUNK) await flush();
+      }
     }
+  } finally {
+    // Also when the source gave up half-way: what it has given need not be asked for again.
+    if (chunk.size > 0) await flush();
   }
-  if (chunk.size > 0) await flush();
   await stored;
   if (missing.size > 0) {
     const problem = `${missing.size} of its files could not be had`;

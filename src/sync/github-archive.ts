@@ -1,6 +1,7 @@
 import { Parser, type ReadEntry } from 'tar';
 import { ReeveError } from '../errors.ts';
 import { blobSha } from '../registry/asset.ts';
+import { createPace } from '../registry/pace.ts';
 import type { GithubClient } from './github-client.ts';
 import type { Blob, Entry } from './source.ts';
 
@@ -15,6 +16,7 @@ export interface ArchiveOptions {
 
 /** What an archive may expand to before it counts as an attack. */
 const MOST_BYTES = 2 ** 30;
+const SLICE_BYTES = 4096;
 
 /**
  * Files out of the tarball of a commit, as it streams by. Git attributes may change or leave out files in an archive, so
@@ -49,11 +51,15 @@ export async function* archivedBlobs({
   try {
     const ref = { ...params, ref: commit };
     const body = await client.stream('/repos/{owner}/{repo}/tarball/{ref}', { params: ref, signal });
+    const pace = createPace();
     for await (const chunk of body) {
-      parser.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-      if (expanded > MOST_BYTES)
-        throw new ReeveError('SOURCE_FORBIDDEN', { source: address, problem: 'its archive is too large' });
-      yield* ready.splice(0);
+      // Text packs well: a few kilobytes may be a hundred files.
+      for (let at = 0; at < chunk.byteLength; at += SLICE_BYTES) {
+        parser.write(Buffer.from(chunk.subarray(at, at + SLICE_BYTES)));
+        if (expanded > MOST_BYTES) throw tooLarge(address);
+        yield* ready.splice(0);
+        await pace();
+      }
     }
     parser.end();
   } catch (error) {
@@ -62,3 +68,6 @@ export async function* archivedBlobs({
   }
   yield* ready.splice(0);
 }
+
+const tooLarge = (source: string) =>
+  new ReeveError('SOURCE_FORBIDDEN', { source, problem: 'its archive is too large to be a library of assets' });

@@ -136,7 +136,8 @@ export class SourceRunner {
       await this.#well(run, outcome, asked);
     } catch (thrown) {
       const error = redisFailure(thrown, connection.address) ?? asReeveError(thrown);
-      if (error.code === 'INTERNAL' && !this.#over.signal.aborted) log.error('a sync failed', { source: named.name, problem: stackOf(thrown) });
+      if (error.code === 'INTERNAL' && !this.#over.signal.aborted)
+        log.error('a sync failed', { source: named.name, problem: stackOf(thrown) });
       const isOver = this.#over.signal.aborted;
       const outcome = isOver ? 'cancelled' : error.code === 'SYNC_BUSY' ? 'busy' : 'failed';
       run = finish({ outcome, ...(!isOver && { problem: problemOf(error) }) });

@@ -7,6 +7,8 @@ export interface GraphqlWorld {
   readonly repo: GitRepo;
   readonly id: () => number;
   readonly fullName: () => string;
+  /** A renamed repository is found under its old name, too. */
+  readonly names: () => readonly string[];
   readonly isArchived: () => boolean;
   /** Where the branch seems to be; differs from the truth while refs lag. */
   readonly headOf: (branch: string) => string;
@@ -49,7 +51,7 @@ export function githubGraphql(world: GraphqlWorld) {
     return { __typename: 'Blob', oid, isBinary, isTruncated, text, byteSize: bytes.byteLength } as Blob;
   };
   const repository = ({ owner, name }: { owner: string; name: string }) => {
-    if (`${owner}/${name}` !== world.fullName())
+    if (!world.names().includes(`${owner}/${name}`))
       throw notFound(`Could not resolve to a Repository with the name '${owner}/${name}'.`);
     return {
       databaseId: world.id(),

@@ -108,6 +108,7 @@ export async function startGithub({
     repo: repository,
     id: () => now.id,
     fullName,
+    names: () => [name, fullName()],
     isArchived: () => now.isArchived,
     headOf,
     brokenBlobs: now.brokenBlobs,
