@@ -1,4 +1,4 @@
-import { Document, isCollection, isMap, isScalar, parseDocument, Scalar } from 'yaml';
+import { Document, isCollection, isMap, isScalar, type Node, parseDocument, Scalar, YAMLMap } from 'yaml';
 import { ReeveError } from '../errors.ts';
 import { type Asset, blobSha } from './asset.ts';
 import type { ParseManifest } from './manifest.ts';
@@ -15,24 +15,28 @@ export interface ManifestWrite {
 /** Parts of a manifest to set; null takes one out. */
 export type ManifestChanges = Readonly<Record<string, unknown>>;
 
-/** Changes values of a manifest and leaves the rest as its author wrote it: comments, order of keys, quotes, blank lines. */
+/**
+ * Changes values of a manifest and leaves the rest as its author wrote it, byte for byte: comments, order of keys, quotes,
+ * blank lines. A text in one line is replaced where it stands; a part that changes its shape is written anew, with the
+ * comments in it; a new part comes last.
+ */
 export function editManifest(text: string, changes: ManifestChanges): string {
-  const document = parseDocument(text, { version: '1.2', schema: 'core', keepSourceTokens: true });
+  const unix = text.replaceAll('\r\n', '\n');
+  const document = parseDocument(unix, FORM) as Document.Parsed;
   if (!isMap(document.contents)) throw new ReeveError('ASSET_INVALID', { problem: 'the manifest is not a mapping' });
-  for (const [key, value] of Object.entries(changes)) apply(document as Document, [key], value);
-  const written = document.toString({ lineWidth: 0, flowCollectionPadding: isPadded(text) });
-  return text.includes('\r\n') ? written.replace(/\r?\n/g, '\r\n') : written;
+  const splices = Object.entries(changes).flatMap(([key, value]) => spliceOf(document, unix, key, value) ?? []);
+  const edited = splices
+    .toSorted((a, b) => b.from - a.from)
+    .reduce((so, { from, to, put }) => so.slice(0, from) + put + so.slice(to), unix);
+  return text.includes('\r\n') ? edited.replaceAll('\n', '\r\n') : edited;
 }
 
 /** A new manifest, keys in the order of the schema. */
 export function newManifest(manifest: Readonly<Record<string, unknown>>): string {
   const known = MANIFEST_KEYS.filter((key) => manifest[key] !== undefined && manifest[key] !== null);
   const rest = Object.keys(manifest).filter((key) => !MANIFEST_KEYS.includes(key));
-  const document = new Document(Object.fromEntries([...known, ...rest].map((key) => [key, manifest[key]])), {
-    version: '1.2',
-    schema: 'core',
-  });
-  return document.toString({ lineWidth: 0 });
+  const ordered = Object.fromEntries([...known, ...rest].map((key) => [key, manifest[key]]));
+  return new Document(ordered, FORM).toString(LINES);
 }
 
 /** Reads what is about to be written as a sync would, and refuses what a sync would refuse. */
@@ -52,7 +56,76 @@ export interface CheckedWrite {
   readonly write: ManifestWrite;
 }
 
-/** Goes down only where something differs, so that what stays the same keeps its form. */
+const FORM = { version: '1.2', schema: 'core' } as const;
+
+/** Text from `from` to `to` gives way to `put`. */
+interface Splice {
+  readonly from: number;
+  readonly to: number;
+  readonly put: string;
+}
+
+function spliceOf(document: Document.Parsed, text: string, key: string, value: unknown): Splice | undefined {
+  const map = document.contents as YAMLMap<Scalar, Node | null>;
+  const pair = map.items.find((one) => one.key.value === key);
+  const isGone = value === null || value === undefined;
+  if (!pair) return isGone ? undefined : appended(text, written(FORM, key, value));
+  const node = pair.value;
+  if (!isGone && JSON.stringify(node?.toJS(document)) === JSON.stringify(value)) return undefined;
+  const from = pair.key.range![0];
+  const to = lineEnd(text, node?.range?.[1] ?? pair.key.range![1]);
+  if (isGone) return { from, to, put: '' };
+  if (isScalar(node) && isInline(node) && typeof value !== 'object' && !String(value).includes('\n')) {
+    return { from: node.range![0], to: node.range![1], put: inlineText(node, value) };
+  }
+  apply(document, [key], value);
+  return { from, to, put: rendered(document, key) };
+}
+
+/** A block's text ends with its line; anything else may have a comment after it on the line. */
+function lineEnd(text: string, offset: number): number {
+  if (text[offset - 1] === '\n') return offset;
+  const end = text.indexOf('\n', offset);
+  return end < 0 ? text.length : end + 1;
+}
+
+const isInline = ({ type }: Scalar): boolean => type === 'PLAIN' || type === 'QUOTE_SINGLE' || type === 'QUOTE_DOUBLE';
+
+const appended = (text: string, put: string): Splice => ({
+  from: text.length,
+  to: text.length,
+  put: text === '' || text.endsWith('\n') ? put : `\n${put}`,
+});
+
+/** In the author's quotes, if it is still text; the writer takes others where these cannot hold it. */
+function inlineText({ type, value: before }: Scalar, value: unknown): string {
+  const scalar = new Scalar(value);
+  if (type && typeof value === 'string' && typeof before === 'string') scalar.type = type as Scalar.Type;
+  const document = new Document(undefined, FORM);
+  document.contents = document.createNode({ k: scalar }) as never;
+  return document.toString(LINES).slice('k: '.length).trimEnd();
+}
+
+/** One part with the comments in it, but without those above it: they stay where they are. */
+function rendered(document: Document, key: string): string {
+  const map = document.contents as YAMLMap<Scalar, Node | null>;
+  const pair = map.items.find((one) => one.key.value === key)!;
+  delete pair.key.commentBefore;
+  delete pair.key.spaceBefore;
+  const alone = new Document(undefined, FORM);
+  const contents = new YAMLMap<Scalar, Node | null>();
+  contents.items.push(pair);
+  alone.contents = contents as never;
+  return alone.toString(LINES);
+}
+
+const written = (form: typeof FORM, key: string, value: unknown): string =>
+  new Document({ [key]: value }, form).toString(LINES);
+
+/** Long texts stay in one line: how to break them is the author's business. */
+const LINES = { lineWidth: 0, flowCollectionPadding: false } as const;
+
+/** Goes down only where something differs, so that what stays the same keeps its comments and its form. */
 function apply(document: Document, path: readonly (string | number)[], value: unknown): void {
   if (value === null || value === undefined) {
     document.deleteIn(path);
@@ -66,24 +139,11 @@ function apply(document: Document, path: readonly (string | number)[], value: un
     for (const [key, child] of Object.entries(value)) apply(document, [...path, key], child);
     return;
   }
-  if (isScalar(node) && !isCollection(node) && typeof value !== 'object') {
-    const wasText = typeof node.value === 'string';
-    node.value = value;
-    // The author's quotes stay, unless the value is no text any more or needs more than one line.
-    if (wasText !== (typeof value === 'string') || (typeof value === 'string' && value.includes('\n'))) {
-      delete node.type;
-    }
-    delete node.source;
-    return;
-  }
   const made = document.createNode(value);
   if (isCollection(made) && isCollection(node) && node.flow) made.flow = true;
-  if (isScalar(made) && node instanceof Scalar && node.comment) made.comment = node.comment;
+  if (isScalar(made) && isScalar(node) && node.comment) made.comment = node.comment;
   document.setIn(path, made);
 }
 
 const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** `{ a: 1 }` or `{a: 1}`: as the author has it. */
-const isPadded = (text: string): boolean => !/[[{][^\s\]}#]/.test(text) || /[[{] \S/.test(text);
