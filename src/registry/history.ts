@@ -1,4 +1,4 @@
-import { createTwoFilesPatch } from 'diff';
+import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 import { ReeveError } from '../errors.ts';
 import type { RedisClient } from '../redis/connection.ts';
 import { isId } from '../redis/ids.ts';
@@ -112,7 +112,13 @@ export class History {
     };
     const [before, after] = [textOf(a), textOf(b)];
     const name = ({ path, label }: { path: string; label: string }) => `${path}@${label}`;
-    const patch = a.sha === b.sha ? '' : createTwoFilesPatch(name(a), name(b), before, after, '', '', { context: 3 });
+    const patch =
+      a.sha === b.sha
+        ? ''
+        : createTwoFilesPatch(name(a), name(b), before, after, '', '', {
+            context: 3,
+            headerOptions: FILE_HEADERS_ONLY,
+          });
     return { from: plain(a), to: plain(b), differs: a.sha !== b.sha, fields: await this.#fieldsBetween(a, b), patch };
   }
 

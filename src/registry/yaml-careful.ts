@@ -106,12 +106,12 @@ function syntaxProblem(text: string, { code, message, pos }: Syntax, place: { li
       .slice(0, 300)
       .split(/\r?\n/, 1)[0] ?? '';
   const unquoted = /^\s*(?:- +)?([\w-]+): +([^"'|>[{].*: .*|[^"'|>[{].*:)$/.exec(line);
-  const hint = unquoted
-    ? `Quote the text: ${unquoted[1]}: "…" — a colon followed by a space starts a new key.`
-    : HINTS[code];
+  const hint = unquoted ? `Quote the text: ${unquoted[1]}: "…"` : HINTS[code];
   return {
     code: code === 'TAB_AS_INDENT' ? 'TAB' : 'YAML_SYNTAX',
-    message: message.replace(/\s*\n[\s\S]*$/, ''),
+    message: unquoted
+      ? `the text of ${unquoted[1]} holds a colon and is not quoted`
+      : message.replace(/\s*\n[\s\S]*$/, ''),
     ...(hint && { hint }),
     ...place,
   };
