@@ -1,6 +1,7 @@
 import { glob, readFile, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { ReeveError, reason } from '../errors.ts';
+import { MANIFESTS } from '../manifest-globs.ts';
 import { blobSha } from './asset.ts';
 import { createManifestParser, type Parsed } from './manifest.ts';
 import type { Problem } from './path-record.ts';
@@ -16,11 +17,8 @@ export interface Validation {
   readonly findings: readonly FileFinding[];
 }
 
-const CANDIDATES = [
-  '**/manifest.{yaml,yml}',
-  '**/{tools,prompts,skills}/**/*.{yaml,yml}',
-  '{tools,prompts,skills}/**/*.{yaml,yml}',
-];
+/** As a sync looks for them, and also where the folder holds the library one level down. */
+const CANDIDATES = [...MANIFESTS, '**/{tools,prompts,skills}/**/*.{yaml,yml}'];
 
 /** Reads files and folders as a sync would, without Redis: every error and warning, with its place. */
 export async function validateFiles(paths: readonly string[], cwd: string): Promise<Validation> {

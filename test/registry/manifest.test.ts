@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -281,6 +282,11 @@ describe('many files', () => {
     );
     expect(seen.at(-1)).toBe(60);
   });
+});
+
+test('the JSON Schema for editors lies in schemas/ as it is made', async () => {
+  const file = new URL('../../schemas/manifest.schema.json', import.meta.url);
+  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(JSON.parse(JSON.stringify(manifestSchema())));
 });
 
 test('the JSON Schema for editors accepts what the parser accepts and refuses a wrong category', () => {
