@@ -135,7 +135,7 @@ export const syncOperations: readonly Operation[] = [
       examples: ['reeve sync status', 'reeve sync status --watch'],
     },
     run: async ({ rooms }) => ({
-      items: (await rooms.sync.status()).map(({ identity: _, since, ...one }) => ({
+      items: (await rooms.sync.status()).map(({ since, ...one }) => ({
         ...one,
         says: SOURCE_STATES[one.state].says,
         ...(since && { since }),

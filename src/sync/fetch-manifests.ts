@@ -19,7 +19,7 @@ export interface FetchOptions {
 }
 
 /** So many files are read, cached and given to the parser at a time: enough to be quick, few enough to hold in memory. */
-const CHUNK = 400;
+const CHUNK = 200;
 
 /**
  * Every wanted file, parsed: from the blob cache where it has them, from the source otherwise. What comes from the source

@@ -39,7 +39,10 @@ export async function* archivedBlobs({
     onReadEntry(entry: ReadEntry) {
       expanded += entry.size;
       const sha = byPath.get(entry.path.slice(entry.path.indexOf('/') + 1));
-      if (!sha || (entry.type !== 'File' && entry.type !== 'OldFile')) return void entry.resume();
+      if (!sha || (entry.type !== 'File' && entry.type !== 'OldFile')) {
+        entry.resume();
+        return;
+      }
       const chunks: Buffer[] = [];
       entry.on('data', (chunk: Buffer) => void chunks.push(chunk));
       entry.on('end', () => {

@@ -103,7 +103,7 @@ async function ask(batch: readonly Entry[], batches: Batches, isFirst: boolean) 
   const blobs: Blob[] = [];
   const missing: Entry[] = [];
   batch.forEach((entry, at) => {
-    const blob = repository[`b${at}`] as { text?: string | null; isTruncated?: boolean } | null | undefined;
+    const blob = repository[`b${at}`];
     // An absent text says nothing about the file: it may be binary, or its part of the answer failed. What is not UTF-8
     // comes mended, so with other bytes.
     const bytes = typeof blob?.text === 'string' && !blob.isTruncated ? Buffer.from(blob.text) : undefined;

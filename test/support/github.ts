@@ -180,7 +180,7 @@ export async function startGithub({
     const asked = `${owner}/${repoName}`;
     const template = '/repos/{owner}/{repo}';
     if (asked === name && now.movedTo) {
-      const location = `${url(api)}/repos/${now.movedTo}${rest}${searchParams.size > 0 ? `?${searchParams}` : ''}`;
+      const location = `${url(api)}/repos/${now.movedTo}${rest}${searchParams.size > 0 ? `?${searchParams.toString()}` : ''}`;
       return {
         ...json(301, { message: 'Moved Permanently', url: location }),
         headers: { location, 'content-type': 'application/json' },

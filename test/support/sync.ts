@@ -84,7 +84,7 @@ export async function connectTo(redis: Pick<TestRedis, 'options'>): Promise<Conn
 export function sourceOf(
   github: GithubStandIn,
   {
-    token = github.token as string | undefined,
+    token = github.token,
     branch,
     clock = systemClock,
     timeoutMs,

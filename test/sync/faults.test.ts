@@ -10,7 +10,7 @@ import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { aManifest, aSyncRoom, type SyncRoom, sourceOf } from '../support/sync.ts';
 
 /** Retries wait, but not in tests. */
-const hurried: Clock = { now: systemClock.now, sleep: async () => {} };
+const hurried: Clock = { now: () => systemClock.now(), sleep: async () => {} };
 
 describe('an answer that is none of the good ones', () => {
   const answer = (status: number, headers: Record<string, string> = {}, message = '') =>

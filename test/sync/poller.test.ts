@@ -30,7 +30,7 @@ describe('a schedule', () => {
     expect(parseSchedule('2h')).toEqual({ kind: 'every', ms: 7_200_000 });
     expect(parseSchedule('off')).toEqual({ kind: 'off' });
     expect(parseSchedule('*/10 * * * *')).toEqual({ kind: 'cron', expression: '*/10 * * * *' });
-    for (const wrong of ['', 'often', '10', '500ms', '61 * * * *']) expect(parseSchedule(wrong), wrong).toBeUndefined();
+    for (const wrong of ['', 'often', '10', '500ms', '61 * * * *']) expect(parseSchedule(wrong)).toBeUndefined();
   });
 
   test('spreads its turns', () => {
@@ -46,7 +46,7 @@ describe('a schedule', () => {
 test('a poller syncs at the start, and again when its pause is over', async () => {
   const pauses: { ms: number; wake: () => void }[] = [];
   const clock: Clock = {
-    now: systemClock.now,
+    now: () => systemClock.now(),
     sleep: (ms, signal) =>
       new Promise((resolve) => {
         pauses.push({ ms, wake: resolve });

@@ -3,7 +3,7 @@ import { DEFAULT_GUARDS } from '../../src/registry/guards.ts';
 import { type GithubStandIn, startGithub } from '../support/github.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { aManifest, aSyncRoom, type SyncRoom, type SyncRoomOptions, sourceOf } from '../support/sync.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { refuseStrayKeys } from '../support/undeclared-keys.ts';
 
 let redis: TestRedis;
 let github: GithubStandIn;
@@ -16,8 +16,7 @@ beforeEach(async () => {
   github = await startGithub();
 });
 afterEach(async () => {
-  const client = redis.client();
-  expect(await undeclaredKeys(client)).toEqual([]);
+  await refuseStrayKeys(redis.client());
   for (const room of rooms.splice(0)) await room[Symbol.asyncDispose]();
   await redis.flush();
   await github[Symbol.asyncDispose]();

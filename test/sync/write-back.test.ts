@@ -8,7 +8,7 @@ import { directorySource } from '../../src/sync/directory-source.ts';
 import { gitSource } from '../../src/sync/git-source.ts';
 import type { Source } from '../../src/sync/source.ts';
 import { WriteBack } from '../../src/sync/write-back.ts';
-import { makeGitRepo } from '../support/git-repo.ts';
+import { type GitRepo, makeGitRepo } from '../support/git-repo.ts';
 import { startGithub } from '../support/github.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { aManifest, aSyncRoom, type SyncRoom, sourceOf } from '../support/sync.ts';
@@ -30,7 +30,7 @@ const surroundings = { PATH: process.env.PATH ?? '', HOME: tmpdir() };
 /** A source with one asset, and a way to read a file as it is there now. */
 interface World {
   readonly source: Source;
-  read(path: string): Promise<string | undefined>;
+  readonly read: (path: string) => Promise<string | undefined>;
 }
 
 const WORLDS: Record<string, () => Promise<World>> = {
@@ -38,13 +38,13 @@ const WORLDS: Record<string, () => Promise<World>> = {
     const github = await startGithub();
     cleanUps.push(() => github[Symbol.asyncDispose]());
     github.repo.commit({ [PATH]: aManifest('a') });
-    return { source: sourceOf(github), read: async (path) => show(github.repo.git, path) };
+    return { source: sourceOf(github), read: async (path) => show(github.repo, path) };
   },
   async git() {
     const repo = await makeGitRepo();
     cleanUps.push(() => repo[Symbol.asyncDispose]());
     repo.commit({ [PATH]: aManifest('a') });
-    return { source: gitSource({ dir: repo.dir, surroundings }), read: async (path) => show(repo.git, path) };
+    return { source: gitSource({ dir: repo.dir, surroundings }), read: async (path) => show(repo, path) };
   },
   async directory() {
     const dir = await mkdtemp(join(tmpdir(), 'reeve-dir-'));
@@ -58,9 +58,9 @@ const WORLDS: Record<string, () => Promise<World>> = {
   },
 };
 
-function show(git: (args: readonly string[]) => string, path: string): string | undefined {
+function show(repo: GitRepo, path: string): string | undefined {
   try {
-    return `${git(['show', `main:${path}`])}\n`;
+    return `${repo.git(['show', `main:${path}`])}\n`;
   } catch {
     return undefined;
   }
@@ -126,7 +126,7 @@ describe.each(Object.entries(WORLDS))('writing back to a %s source', (_kind, mak
 test('a folder refuses a path that leads out of it', async () => {
   const { back } = await aWorld(WORLDS.directory!);
   for (const path of ['../evil.yaml', '/etc/evil.yaml', 'a/../../evil.yaml', '.git/config']) {
-    await expect(back.write('main', { path, bytes: Buffer.from('x') }, as), path).rejects.toMatchObject({
+    await expect(back.write('main', { path, bytes: Buffer.from('x') }, as)).rejects.toMatchObject({
       code: 'SOURCE_READ_ONLY',
     });
   }
