@@ -87,6 +87,8 @@ export const EVENTS = {
 
   'asset:added': { stream: 'sync', says: 'A sync found a new asset', payload: ofAsset },
   'asset:changed': { stream: 'sync', says: 'A sync found an asset changed', payload: ofAsset },
+  'asset:moved': { stream: 'sync', says: 'A sync found an asset at another path', payload: ofAsset },
+  'asset:repaired': { stream: 'sync', says: 'A deleted or edited asset was put back', payload: ofAsset },
   'asset:removed': { stream: 'sync', says: 'A sync found an asset gone', payload: ofAsset },
 } as const satisfies Record<string, EventRow>;
 

@@ -35,7 +35,8 @@ export const summaryOf = ({ id, name, category, version, description }: Summary)
   name,
   category,
   version,
-  description: description.length <= SUMMARY_POINTS ? description : [...description].slice(0, SUMMARY_POINTS).join(''),
+  description:
+    description.length <= SUMMARY_POINTS ? description : Array.from(description).slice(0, SUMMARY_POINTS).join(''),
 });
 
 /** Fields of asset:metadata:ID. A part that the manifest does not have has no field. */

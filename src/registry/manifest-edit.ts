@@ -75,7 +75,7 @@ function spliceOf(document: Document.Parsed, text: string, key: string, value: u
   const from = pair.key.range![0];
   const to = lineEnd(text, node?.range?.[1] ?? pair.key.range![1]);
   if (isGone) return { from, to, put: '' };
-  if (isScalar(node) && isInline(node) && typeof value !== 'object' && !String(value).includes('\n')) {
+  if (isScalar(node) && isInline(node) && isOneLine(value)) {
     return { from: node.range![0], to: node.range![1], put: inlineText(node, value) };
   }
   apply(document, [key], value);
@@ -89,6 +89,8 @@ function lineEnd(text: string, offset: number): number {
   return end < 0 ? text.length : end + 1;
 }
 
+const isOneLine = (value: unknown): boolean =>
+  typeof value === 'string' ? !value.includes('\n') : typeof value === 'number' || typeof value === 'boolean';
 const isInline = ({ type }: Scalar): boolean => type === 'PLAIN' || type === 'QUOTE_SINGLE' || type === 'QUOTE_DOUBLE';
 
 const appended = (text: string, put: string): Splice => ({
@@ -100,7 +102,7 @@ const appended = (text: string, put: string): Splice => ({
 /** In the author's quotes, if it is still text; the writer takes others where these cannot hold it. */
 function inlineText({ type, value: before }: Scalar, value: unknown): string {
   const scalar = new Scalar(value);
-  if (type && typeof value === 'string' && typeof before === 'string') scalar.type = type as Scalar.Type;
+  if (type && typeof value === 'string' && typeof before === 'string') scalar.type = type;
   const document = new Document(undefined, FORM);
   document.contents = document.createNode({ k: scalar }) as never;
   return document.toString(LINES).slice('k: '.length).trimEnd();

@@ -42,8 +42,7 @@ export function textOf(bytes: Uint8Array): string | Problem {
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 const LOOSE = new TextDecoder('utf-8');
 /** What YAML does not print: control characters but tab and line breaks. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const CONTROL = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F]/;
+const CONTROL = /(?![\t\n\r\u0080-\u009F])\p{Cc}/u;
 
 /** Line and column of an offset, counted from 1. A lone CR ends a line, too. */
 export function placeIn(text: string, offset: number): { line: number; column: number } {

@@ -187,7 +187,10 @@ export class Registry {
 
 /** What makes the same files read differently: a change of any of these reads them all again. */
 export const configFingerprint = (parts: Readonly<Record<string, unknown>>): string =>
-  hash('sha256', JSON.stringify([PARSER_VERSION, Object.entries(parts).sort()])).slice(0, 32);
+  hash('sha256', JSON.stringify([PARSER_VERSION, Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1))])).slice(
+    0,
+    32,
+  );
 
 interface Mark {
   readonly sync_status: SyncState['sync_status'];

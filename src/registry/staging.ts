@@ -63,7 +63,7 @@ export async function clearStaging(client: RedisClient, keys: Keyspace, fence: n
     const names = await client.lrange(journal, 0, AT_ONCE - 1);
     if (names.length === 0) return cleared;
     const leftovers = names.filter((name) => !live.has(name));
-    if (leftovers.length > 0) cleared += (await client.unlink(...leftovers)) as number;
+    if (leftovers.length > 0) cleared += await client.unlink(...leftovers);
     await client.ltrim(journal, names.length, -1);
   }
 }

@@ -39,7 +39,7 @@ export async function send(client: RedisClient, commands: Iterable<Command>): Pr
 /** The server that has a key: WATCH, MULTI and EXEC must meet on one connection. */
 export async function ownerOf(client: RedisClient, key: string): Promise<Redis> {
   if (!(client instanceof Cluster)) return client;
-  const slot = (await client.cluster('KEYSLOT', key)) as number;
+  const slot = await client.cluster('KEYSLOT', key);
   const [address] = client.slots[slot] ?? [];
   const owner = client.nodes('master').find(({ options }) => `${options.host}:${options.port}` === address);
   return owner ?? client.nodes('master')[0]!;

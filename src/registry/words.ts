@@ -9,8 +9,7 @@ const MAX_WORDS = 400;
 const STOP = new Set('a an and are as at be by for from in is it its of on or that the this to with'.split(' '));
 
 /** Most text needs none of what follows it. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
-const ASCII = /^[\u0000-\u007F]*$/;
+const ASCII = /^\p{ASCII}*$/u;
 const PLAIN = /[a-z0-9]+/g;
 const RUN = /[\p{L}\p{N}\p{M}]+/gu;
 const IDEOGRAPHIC = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}ー]+/gu;
@@ -63,10 +62,11 @@ export function queryWords(query: string): string[] {
   return (telling.length > 0 ? telling : words).slice(0, 12);
 }
 
-const cut = (word: string): string => (word.length <= MAX_LETTERS ? word : [...word].slice(0, MAX_LETTERS).join(''));
+const cut = (word: string): string =>
+  word.length <= MAX_LETTERS ? word : Array.from(word).slice(0, MAX_LETTERS).join('');
 
 function pairs(text: string): string[] {
-  const characters = [...text];
+  const characters = Array.from(text);
   const made = characters.slice(0, -1).map((character, at) => character + characters[at + 1]);
   return [...made, characters.at(-1)!];
 }

@@ -18,7 +18,7 @@ export const MAX_DEPTH = 64;
 export interface Careful {
   readonly value: unknown;
   /** Where the value at this path stands; where there is none, its nearest parent. */
-  place(path: readonly PropertyKey[]): { line: number; column: number };
+  readonly place: (path: readonly PropertyKey[]) => { line: number; column: number };
 }
 
 /** Reads any YAML, and says exactly what is wrong and where. */
@@ -55,13 +55,13 @@ export function readCarefully(text: string): Careful | Problem {
     const message = 'the file holds more than one document';
     return { code: 'MULTI_DOCUMENT', message, hint: 'Give each asset a file of its own.', ...at(offset) };
   }
-  const unwanted = firstUnwanted(document as Document);
+  const unwanted = firstUnwanted(document);
   if (unwanted) {
     const { node, ...problem } = unwanted;
     return { ...problem, ...at(node.range?.[0] ?? 0) };
   }
   if (document.contents === null) return { code: 'EMPTY', message: 'the file holds no value', line: 1, column: 1 };
-  return { value: document.toJS({ maxAliasCount: 0 }), place: (path) => at(offsetOf(document as Document, path)) };
+  return { value: document.toJS({ maxAliasCount: 0 }), place: (path) => at(offsetOf(document, path)) };
 }
 
 const depthProblem = (place: { line: number; column: number }): Problem => ({
@@ -126,7 +126,7 @@ function firstUnwanted(document: Document): Unwanted | undefined {
   let found: Unwanted | undefined;
   visit(document, {
     Node: (_key, node, path) => {
-      found = unwanted(node as Node, path.filter((parent) => isCollection(parent)).length);
+      found = unwanted(node, path.filter((parent) => isCollection(parent)).length);
       return found ? visit.BREAK : undefined;
     },
     Pair: (_key, { key }) => {

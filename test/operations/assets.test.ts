@@ -12,7 +12,7 @@ import type { Rooms } from '../../src/operations/rooms.ts';
 import type { Connection } from '../../src/redis/connection.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { openConnection } from '../support/registry.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { refuseUndeclaredKeys } from '../support/undeclared-keys.ts';
 import { until } from '../support/until.ts';
 
 const library = new URL('../../assets/', import.meta.url).pathname;
@@ -40,7 +40,7 @@ beforeEach(async () => {
   rooms = createAssetRooms({ ...given, holder: 'test' });
   await sync();
   return async () => {
-    expect(await undeclaredKeys(server.client())).toEqual([]);
+    await refuseUndeclaredKeys(server.client());
     await rm(dir, { recursive: true, force: true });
   };
 });

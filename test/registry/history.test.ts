@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { Library } from '../../src/registry/library.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { aRegistry, type TestRegistry, tool } from '../support/registry.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { refuseUndeclaredKeys } from '../support/undeclared-keys.ts';
 
 const COMMITS = ['1', '2', '3', '4'].map((digit) => digit.repeat(40)) as [string, string, string, string];
 const [C1, C2, C3, C4] = COMMITS;
@@ -28,7 +28,7 @@ beforeEach(async () => {
   await room.sync(C4, rest);
 });
 afterEach(async () => {
-  expect(await undeclaredKeys(redis)).toEqual([]);
+  await refuseUndeclaredKeys(redis);
   await room[Symbol.asyncDispose]();
 });
 

@@ -117,10 +117,8 @@ describe('a bad manifest is refused with code, line and hint:', () => {
     ['more bytes than a manifest may have', `${GOOD}#${'x'.repeat(MAX_MANIFEST_BYTES)}`, 'TOO_LARGE'],
   ])('%s', (_name, text, code, line, hint) => {
     const parsed = parse(text);
-    expect(parsed).toMatchObject({ outcome: 'bad', code });
-    if (parsed.outcome !== 'bad') return;
-    if (line !== undefined) expect(parsed.line).toBe(line);
-    if (hint) expect(parsed.hint).toMatch(hint);
+    expect(parsed).toMatchObject({ outcome: 'bad', code, ...(line !== undefined && { line }) });
+    expect(String('hint' in parsed && parsed.hint)).toMatch(hint ?? /(?:)/);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 });
@@ -204,19 +202,19 @@ describe('the quick way and the careful way', () => {
     ),
   }));
 
-  const agree = (text: string) => {
+  /** What both say, where the quick way says something. What the careful way refuses the quick way must not have accepted. */
+  const saying = (text: string): [quick: string, careful: string] => {
     const plain = readPlain(text);
-    if (plain === undefined) return;
+    if (plain === undefined) return ['', ''];
     const careful = readCarefully(text);
-    // What the careful way refuses the quick way must not have accepted, but for a file without a value.
-    if ('code' in careful) expect([null, undefined]).toContain(careful.code === 'EMPTY' ? plain : careful);
-    else expect(JSON.stringify(plain)).toBe(JSON.stringify(careful.value));
+    return [JSON.stringify(plain), 'code' in careful ? careful.code : JSON.stringify(careful.value)];
   };
 
   test('agree on whatever a YAML writer writes', () => {
     fc.assert(
       fc.property(tree, fc.constantFrom('BLOCK_LITERAL', 'PLAIN', 'QUOTE_DOUBLE', 'QUOTE_SINGLE'), (value, style) => {
-        agree(stringify(value, { defaultStringType: style, lineWidth: 40 }));
+        const [quick, careful] = saying(stringify({ value }, { defaultStringType: style, lineWidth: 40 }));
+        expect(quick).toBe(careful);
       }),
       { numRuns: 1500 },
     );
@@ -260,7 +258,10 @@ describe('the quick way and the careful way', () => {
       '"\\u00e9"',
     ];
     fc.assert(
-      fc.property(fc.array(fc.constantFrom(...pieces), { maxLength: 14 }), (parts) => agree(parts.join(''))),
+      fc.property(fc.array(fc.constantFrom(...pieces), { maxLength: 14 }), (parts) => {
+        const [quick, careful] = saying(parts.join(''));
+        expect(quick).toBe(careful);
+      }),
       { numRuns: 4000 },
     );
   });

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { rememberedListing } from '../../src/registry/plan.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { aRegistry, type Files, manifestText, type TestRegistry, tool } from '../support/registry.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { refuseUndeclaredKeys } from '../support/undeclared-keys.ts';
 
 let server: TestRedis;
 let redis: Redis;
@@ -18,8 +18,9 @@ beforeEach(async () => {
   room = await aRegistry(server);
 });
 afterEach(async () => {
-  expect(await undeclaredKeys(redis)).toEqual([]);
-  expect((await room.registry.check()).outcome).toBe('sound');
+  await refuseUndeclaredKeys(redis);
+  const health = await room.registry.check();
+  if (health.outcome !== 'sound') throw new Error(health.says.join('\n'));
   await room[Symbol.asyncDispose]();
 });
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { STAGE_ABOVE } from '../../src/registry/publish.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { aRegistry, type Files, type TestRegistry, tool } from '../support/registry.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { refuseUndeclaredKeys, undeclaredKeys } from '../support/undeclared-keys.ts';
 
 let server: TestRedis;
 let redis: Redis;
@@ -18,7 +18,7 @@ beforeEach(async () => {
   room = await aRegistry(server);
 });
 afterEach(async () => {
-  expect(await undeclaredKeys(redis)).toEqual([]);
+  await refuseUndeclaredKeys(redis);
   await room[Symbol.asyncDispose]();
 });
 

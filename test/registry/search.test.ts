@@ -5,7 +5,7 @@ import { Library } from '../../src/registry/library.ts';
 import { queryWords, wordsOf } from '../../src/registry/words.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { aRegistry, type Files, type TestRegistry, tool } from '../support/registry.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { refuseUndeclaredKeys } from '../support/undeclared-keys.ts';
 
 let server: TestRedis;
 let redis: Redis;
@@ -20,7 +20,7 @@ beforeEach(async () => {
   room = await aRegistry(server);
 });
 afterEach(async () => {
-  expect(await undeclaredKeys(redis, { mode: 'standalone' }, { mode: 'standalone', namespace: 'team_a' })).toEqual([]);
+  await refuseUndeclaredKeys(redis, { mode: 'standalone' }, { mode: 'standalone', namespace: 'team_a' });
   await room[Symbol.asyncDispose]();
 });
 

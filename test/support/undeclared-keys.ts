@@ -40,3 +40,9 @@ async function allKeys(redis: Redis): Promise<Set<string>> {
   } while (cursor !== '0');
   return found;
 }
+
+/** For hooks, where nothing is expected: throws if there is such a key. */
+export async function refuseUndeclaredKeys(redis: Redis, ...spaces: readonly KeyspaceOptions[]): Promise<void> {
+  const complaints = await undeclaredKeys(redis, ...spaces);
+  if (complaints.length > 0) throw new Error(complaints.join('\n'));
+}

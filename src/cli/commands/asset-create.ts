@@ -9,8 +9,8 @@ export const run: CommandModule['run'] = async (typed, output, surroundings) => 
     typed,
     {
       ...rest,
-      ...(manifest !== undefined && { manifest: JSON.parse(String(manifest)) as unknown }),
-      ...(text !== undefined && { text: await fileText(String(text), surroundings) }),
+      ...(manifest !== undefined && { manifest: JSON.parse(manifest as string) as unknown }),
+      ...(text !== undefined && { text: await fileText(text as string, surroundings) }),
     },
     surroundings,
   );

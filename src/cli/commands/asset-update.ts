@@ -16,8 +16,8 @@ export const run: CommandModule['run'] = async (typed, output, surroundings) => 
     typed,
     {
       ...rest,
-      ...(set !== undefined && { set: parts(String(set)) }),
-      ...(text !== undefined && { text: await fileText(String(text), surroundings) }),
+      ...(set !== undefined && { set: parts(set as string) }),
+      ...(text !== undefined && { text: await fileText(text as string, surroundings) }),
     },
     surroundings,
   );

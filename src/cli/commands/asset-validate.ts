@@ -6,7 +6,7 @@ import { place } from '../views/asset-invalid.ts';
 
 /** Needs neither a daemon nor Redis: for editors, hooks and pipelines. */
 export const run: CommandModule['run'] = async ({ input }, output, { cwd }) => {
-  const asked = Array.isArray(input.path) ? (input.path as string[]) : [String(input.path ?? '.')];
+  const asked = [input.path as string | readonly string[]].flat();
   const { findings, files, assets } = await validateFiles(asked, cwd);
   const wrong = findings.filter(({ severity }) => severity === 'error');
   if (output.form === 'json') output.json({ valid: wrong.length === 0, files, assets, findings });
