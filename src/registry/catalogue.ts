@@ -50,16 +50,16 @@ export class Catalogue {
     const from = after === undefined ? '-' : `(${after}`;
     for (let attempt = 1; ; attempt++) {
       const asked = this.#client().pipeline();
-      asked.hget(this.#keys.assetSyncState(), 'generation');
+      asked.hmget(this.#keys.assetSyncState(), 'generation', 'synced_count');
       for (const one of wanted) asked.zrangebylex(this.#keys.assetOrder(one), from, '+', 'LIMIT', 0, limit + 1);
-      for (const one of wanted) asked.zcard(this.#keys.assetOrder(one));
-      const [generation, ...rest] = await answers(asked);
+      if (category) asked.zcard(this.#keys.assetOrder(category));
+      const [state, ...rest] = (await answers(asked)) as [(string | null)[], ...unknown[]];
       const ids = (rest.slice(0, wanted.length) as string[][]).flat().sort(byCode);
       const page = ids.slice(0, limit);
-      const total = (rest.slice(wanted.length) as number[]).reduce((sum, count) => sum + count, 0);
-      const summaries = await this.#summaries(page);
-      if (summaries.generation !== generation && attempt < MOST_TRIES) continue;
-      return { items: summaries.items, total, ...(ids.length > limit && { next: page.at(-1)! }) };
+      const total = category ? (rest.at(-1) as number) : Number(state[1] ?? 0);
+      const { items, generation } = await this.#summaries(page, this.#keys.assetSyncState());
+      if (generation !== state[0] && attempt < MOST_TRIES) continue;
+      return { items, total, ...(ids.length > limit && { next: page.at(-1)! }) };
     }
   }
 
@@ -73,8 +73,8 @@ export class Catalogue {
       const { ids, isCut } = matched;
       const from = Number(after ?? 0);
       const page = ids.slice(from, from + limit);
-      const { items, searchGeneration } = await this.#summaries(page);
-      if (searchGeneration !== this.#generation && attempt < MOST_TRIES) continue;
+      const { items, generation } = await this.#summaries(page, this.#keys.assetSearchIndex());
+      if (generation !== this.#generation && attempt < MOST_TRIES) continue;
       const end = from + limit;
       return { items, total: ids.length, ...(isCut && { isCut }), ...(ids.length > end && { next: String(end) }) };
     }
@@ -127,14 +127,15 @@ export class Catalogue {
     );
   }
 
-  async #summaries(ids: readonly string[]) {
+  /** The index entries, and the generation that the other key is at by now. */
+  async #summaries(ids: readonly string[], generationKey: string) {
     const asked = this.#client().pipeline();
-    asked.hget(this.#keys.assetSyncState(), 'generation');
-    asked.hget(this.#keys.assetSearchIndex(), 'generation');
+    asked.hget(generationKey, 'generation');
     if (ids.length > 0) asked.hmget(this.#keys.assetIndex(), ...ids);
-    const [generation, searchGeneration, found = []] = await answers(asked);
-    const items = (found as (string | null)[]).flatMap((json) => (json ? [JSON.parse(json) as Summary] : []));
-    return { generation, searchGeneration, items };
+    const [generation, found = []] = await answers(asked);
+    const items: Summary[] = [];
+    for (const json of found as (string | null)[]) if (json) items.push(JSON.parse(json) as Summary);
+    return { generation, items };
   }
 }
 

@@ -79,7 +79,7 @@ export class Library {
         next ??= page.total > 0 ? writeCursor({ shelf: at }) : undefined;
         continue;
       }
-      items.push(...page.items.map((item) => ({ ...item, source: name })));
+      for (const item of page.items) items.push({ ...item, source: name });
       if (page.next !== undefined) next ??= writeCursor({ shelf: at, after: page.next });
     }
     return { items, total, ...(next !== undefined && { next_cursor: next }), ...(isCut && { is_cut: true }) };

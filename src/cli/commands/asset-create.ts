@@ -1,5 +1,5 @@
-import { ask, fileText } from '../ask.ts';
 import type { CommandModule } from '../main.ts';
+import { ask, fileText } from '../question.ts';
 import { render } from '../render.ts';
 
 /** The argument is a file here; the daemon gets its text. */

@@ -1,6 +1,6 @@
 import { EXIT } from '../../error-catalogue.ts';
-import { ask } from '../ask.ts';
 import type { CommandModule } from '../main.ts';
+import { ask } from '../question.ts';
 import { printable } from '../render.ts';
 
 interface Difference {

@@ -1,6 +1,6 @@
 import { ReeveError } from '../../errors.ts';
-import { ask, fileText } from '../ask.ts';
 import type { CommandModule } from '../main.ts';
+import { ask, fileText } from '../question.ts';
 import { render } from '../render.ts';
 
 /** --set is JSON and --text a file here; the daemon gets values. */
