@@ -144,7 +144,7 @@ class Crew {
       running.ref();
       return running;
     }
-    const worker = new Worker(new URL(`./parse-worker${extname(import.meta.url)}`, import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 8 } });
+    const worker = new Worker(new URL(`./parse-worker${extname(import.meta.url)}`, import.meta.url));
     this.#workers.set(seat, worker);
     worker.on('message', ({ number, json }: ParseAnswer) => {
       this.#waiting.get(number)?.resolve(JSON.parse(json) as Parsed[]);
