@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { createPace } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
 import { createManifestParser, type ManifestFile, type Parsed, type ParseManifest } from './manifest.ts';
-import { createPace } from './pace.ts';
 import type { ParseAnswer, ParseJob } from './parse-worker.ts';
 
 export interface ParsePool extends AsyncDisposable {
@@ -100,6 +100,10 @@ function batches(files: readonly Placed[]): Placed[][] {
   return made;
 }
 
+/** What a thread runs first: modules do nothing when they are imported. */
+const START = `const { parentPort, workerData } = require('node:worker_threads');
+import(workerData).then(({ serveParsing }) => serveParsing(parentPort));`;
+
 interface Waiting {
   readonly resolve: (parsed: Parsed[]) => void;
   readonly reject: (error: Error) => void;
@@ -144,7 +148,8 @@ class Crew {
       running.ref();
       return running;
     }
-    const worker = new Worker(new URL(`./parse-worker${extname(import.meta.url)}`, import.meta.url));
+    const module = new URL(`./parse-worker${extname(import.meta.url)}`, import.meta.url).href;
+    const worker = new Worker(START, { eval: true, workerData: module });
     this.#workers.set(seat, worker);
     worker.on('message', ({ number, json }: ParseAnswer) => {
       this.#waiting.get(number)?.resolve(JSON.parse(json) as Parsed[]);

@@ -1,4 +1,4 @@
-import { parentPort } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import { createManifestParser, type ManifestFile } from './manifest.ts';
 
 /** One batch of files out of one buffer: moving a buffer to another thread is free, copying many objects is not. */
@@ -14,8 +14,8 @@ export interface ParseAnswer {
   readonly json: string;
 }
 
-if (parentPort) {
-  const port = parentPort;
+/** Answers what comes through the port, for as long as the thread lives. */
+export function serveParsing(port: MessagePort): void {
   const parse = createManifestParser();
   port.on('message', ({ number, files, content }: ParseJob) => {
     let at = 0;
