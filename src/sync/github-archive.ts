@@ -1,7 +1,7 @@
 import { Parser, type ReadEntry } from 'tar';
+import { createPace } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
 import { blobSha } from '../registry/asset.ts';
-import { createPace } from '../registry/pace.ts';
 import type { GithubClient } from './github-client.ts';
 import type { Blob, Entry } from './source.ts';
 
