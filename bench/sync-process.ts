@@ -1,8 +1,7 @@
 import type { RedisOptions } from 'ioredis';
+import type { AssetRooms } from '../src/asset-rooms.ts';
 import { systemClock } from '../src/clock.ts';
-import { githubClient } from '../src/sync/github-client.ts';
-import { githubSource } from '../src/sync/github-source.ts';
-import { aSyncRoom, type SyncRoom } from '../test/support/sync.ts';
+import { silentLog } from '../src/log.ts';
 
 /** Where to sync from and to. */
 export interface SyncPlace {
@@ -22,23 +21,43 @@ export interface SyncFigures {
   readonly rssMb: number;
 }
 
+/** What is measured is what runs in production: the built files, put together as the daemon does it. */
+const built = async <T>(file: string) => (await import(new URL(`../dist/${file}.js`, import.meta.url).href)) as T;
+
 /** A sync in a process of its own, as in a daemon: its memory and its event loop are nobody else's. */
-let room: SyncRoom | undefined;
+let rooms: AssetRooms | undefined;
 process.on('message', (order: { open?: SyncPlace; run?: true }) => {
   void (async () => {
     if (order.open) {
-      const { redis, url, token, name } = order.open;
-      const client = githubClient({ apiUrl: url, login: { token }, source: name, fetch, clock: systemClock });
-      room = await aSyncRoom({ options: redis }, { source: githubSource({ client, repo: name, address: name }) });
+      rooms = await open(order.open);
       process.send!({});
     }
-    if (order.run && room) process.send!(await measured(room));
+    if (order.run && rooms) process.send!(await measured(rooms));
   })();
 });
-process.on('disconnect', () => void room?.[Symbol.asyncDispose]().then(() => process.exit(0)));
+process.on('disconnect', () => process.exit(0));
 process.send!({});
 
-async function measured(into: SyncRoom): Promise<SyncFigures> {
+async function open({ redis, url, token, name }: SyncPlace): Promise<AssetRooms> {
+  const { createAssetRooms } = await built<typeof import('../src/asset-rooms.ts')>('asset-rooms');
+  const { connectRedis } = await built<typeof import('../src/redis/connection.ts')>('redis/connection');
+  const { loadConfig } = await built<typeof import('../src/config.ts')>('config');
+  const env = { GITHUB_REPO: name, GITHUB_TOKEN: token, GITHUB_API_URL: url };
+  const { config } = loadConfig({ env });
+  const connection = connectRedis({
+    target: () => ({ kind: 'standalone', address: 'bench', options: redis }),
+    clock: systemClock,
+    log: silentLog,
+    commandTimeoutMs: 10_000,
+    connectTimeoutMs: 10_000,
+    name: 'bench',
+  });
+  await connection.start();
+  const shared = { config, connection, clock: systemClock, log: silentLog, fetch, env };
+  return createAssetRooms({ ...shared, mode: 'standalone', holder: 'bench' });
+}
+
+async function measured({ sync }: AssetRooms): Promise<SyncFigures> {
   const over = new AbortController();
   let rss = 0;
   let longest = 0;
@@ -51,7 +70,7 @@ async function measured(into: SyncRoom): Promise<SyncFigures> {
     }
   })();
   const began = performance.now();
-  const { outcome, problem } = await into.run();
+  const { outcome, problem } = await sync.ask('github', { trigger: 'manual' })[0]!.done;
   const ms = performance.now() - began;
   over.abort();
   await watching;

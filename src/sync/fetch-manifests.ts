@@ -20,6 +20,8 @@ export interface FetchOptions {
 
 /** So many files are read, cached and given to the parser at a time: enough to be quick, few enough to hold in memory. */
 const CHUNK = 200;
+/** A source may be quicker than the parser; more than this does not wait in memory. */
+const MOST_WAITING = 3;
 
 /**
  * Every wanted file, parsed: from the blob cache where it has them, from the source otherwise. What comes from the source
@@ -35,7 +37,8 @@ export async function fetchManifests(options: FetchOptions): Promise<Map<string,
     else bySha.set(sha, [...(bySha.get(sha) ?? []), path]);
   }
   const parsing: Promise<void>[] = [];
-  const parse = (chunk: ReadonlyMap<string, Uint8Array>) => {
+  /** Resolves when there is room for more. */
+  const parse = async (chunk: ReadonlyMap<string, Uint8Array>): Promise<void> => {
     const batch: ManifestFile[] = [...chunk].flatMap(([sha, bytes]) =>
       (bySha.get(sha) ?? []).map((path) => ({ path, sha, bytes })),
     );
@@ -46,6 +49,7 @@ export async function fetchManifests(options: FetchOptions): Promise<Map<string,
     // Awaited below, all together; until then a rejection must not count as unheard.
     work.catch(() => {});
     parsing.push(work);
+    await parsing.at(-MOST_WAITING);
   };
 
   onProgress(parsed.size, files.size);
@@ -54,7 +58,7 @@ export async function fetchManifests(options: FetchOptions): Promise<Map<string,
   for (const shas of chunks([...cached])) {
     const found = await blobs.get(shas);
     for (const sha of shas) if (!found.has(sha)) missing.add(sha);
-    parse(found);
+    await parse(found);
   }
   await fetchMissing(options, missing, bySha, parse);
   await Promise.all(parsing);
@@ -65,7 +69,7 @@ async function fetchMissing(
   { source, blobs, commit, files, ask }: FetchOptions,
   missing: Set<string>,
   bySha: ReadonlyMap<string, readonly string[]>,
-  parse: (chunk: ReadonlyMap<string, Uint8Array>) => void,
+  parse: (chunk: ReadonlyMap<string, Uint8Array>) => Promise<void>,
 ): Promise<void> {
   let chunk = new Map<string, Uint8Array>();
   let stored = Promise.resolve();
@@ -75,7 +79,7 @@ async function fetchMissing(
     chunk = new Map();
     stored = blobs.put(full);
     stored.catch(() => {});
-    parse(full);
+    await parse(full);
   };
   try {
     // Asked twice: what a source left out at first may have been a hiccup.
