@@ -62,7 +62,9 @@ export async function repair(options: RepairOptions): Promise<Repaired> {
     },
     isStructural,
   );
-  return published.outcome === 'stale' ? { outcome: 'stale' } : { outcome: 'repaired', ids: [...damaged.keys()], says };
+  return published.outcome === 'stale'
+    ? { outcome: 'stale' }
+    : { outcome: 'repaired', ids: [...damaged.keys()].sort(), says };
 }
 
 type FromBlobs =
