@@ -8,6 +8,7 @@ import type { Rooms } from '../operations/rooms.ts';
 import { type Service, service } from '../service.ts';
 import { callerOf, isLoopbackHost, refuseForeignPages } from './auth.ts';
 import { registerDocs } from './docs.ts';
+import { registerWebhook, type WebhookHandler } from './github.ts';
 import { noSuchRoute, requestError, sendProblem } from './problem.ts';
 import { registerOperations } from './router.ts';
 
@@ -26,6 +27,8 @@ export interface HttpOptions {
   readonly metrics: HttpMetrics;
   /** Doors of other protocols that live on this server: the path, and what answers there. */
   readonly mounts: Readonly<Record<string, Mount>>;
+  /** Deliveries of GitHub, and how large one may be. */
+  readonly webhook: { readonly handle: WebhookHandler; readonly mostBytes: number };
 }
 
 export type Mount = (
@@ -152,6 +155,7 @@ function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals):
 
   registerOperations(app, { ...options, draining });
   registerDocs(app, options);
+  registerWebhook(app, options.webhook.handle, options.webhook.mostBytes);
   app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
   for (const [path, mount] of Object.entries(mounts)) {
     app.all(path, async (request, reply) => {

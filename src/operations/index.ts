@@ -1,8 +1,11 @@
+import { assetTroubleOperations } from './asset-trouble.ts';
+import { assetOperations } from './assets.ts';
 import { eventOperations } from './events.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
 import type { Operation } from './operation.ts';
 import { settingOperations } from './settings.ts';
+import { syncOperations } from './sync.ts';
 import { systemOperations } from './system.ts';
 import { whyOperations } from './why.ts';
 
@@ -14,4 +17,7 @@ export const operations: readonly Operation[] = [
   ...lockRequestOperations,
   ...lockOperations,
   ...whyOperations,
+  ...assetOperations,
+  ...assetTroubleOperations,
+  ...syncOperations,
 ];

@@ -1,6 +1,8 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
+import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
 import { systemClock } from '../../src/clock.ts';
+import { loadConfig } from '../../src/config.ts';
 import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
 import { LockDesk } from '../../src/coordinator/locks/lock-desk.ts';
@@ -91,6 +93,7 @@ interface EventRoomOptions extends Partial<ConnectionOptions> {
 }
 
 export interface TestRooms extends Rooms {
+  readonly webhook: AssetRooms['webhook'];
   readonly readiness: Readiness;
   readonly connection: Connection;
 }
@@ -138,7 +141,22 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const isEnabled = () => live.isEnabled('deadlock_detection');
   const deadlocks = new DeadlockDetector({ locks, clock, log, isEnabled, confirmMs: async () => 10_000 });
   const why = new Why([explainLocks(locks)]);
-  return { system, events, tail, live, why, locks, lockDesk, deadlocks, clock, explain, readiness, connection };
+  const { config } = loadConfig({ env: {}, cwd: '/nonexistent' });
+  const { sync, library, writeBack, webhook, ...assetRooms } = createAssetRooms({
+    config,
+    connection,
+    mode: more.space?.mode ?? 'standalone',
+    clock,
+    log,
+    fetch,
+    env: {},
+    holder: 'test',
+    events,
+  });
+  onTestFinished(() => assetRooms.close());
+  const assets = { sync, library, writeBack, webhook };
+  const work = { live, why, locks, lockDesk, deadlocks };
+  return { system, events, tail, ...work, ...assets, clock, explain, readiness, connection };
 }
 
 interface RoomsOptions extends EventRoomOptions {
