@@ -35,7 +35,8 @@ export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() 
   const parsed = SETTINGS.safeParse(tree);
   for (const issue of parsed.error?.issues ?? []) {
     const name = issue.path.join('.');
-    problems.push(`${name}: ${issue.message} (${sources[name] ?? 'default'})`);
+    const setting = settings.find((one) => name === one.name || name.startsWith(`${one.name}.`));
+    problems.push(`${name}: ${issue.message} (${(setting && sources[setting.name]) ?? 'default'})`);
   }
   if (problems.length > 0 || !parsed.success) {
     throw new ReeveError('CONFIG_INVALID', { problems: problems.map((line) => `  ${line}`).join('\n') });
@@ -47,15 +48,18 @@ export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() 
 /** The configuration with every secret hidden, safe to print anywhere. */
 export function maskedConfig(config: Config): unknown {
   const copy = structuredClone(config) as Record<string, unknown>;
-  for (const { name, secret } of listSettings()) {
-    const value = at(copy, name);
-    if (secret && typeof value === 'string') put(copy, name, secret === 'url' ? maskUrl(value) : '***');
-  }
-  // The entries of a list have no names of their own in the table.
-  for (const source of (copy.assets as { sources: Record<string, unknown>[] }).sources) {
-    for (const name of ['token', 'webhookSecret']) if (source[name]) source[name] = '***';
-  }
+  mask(copy, listSettings());
   return copy;
+}
+
+/** The entries of a list are settings too, named from the entry on. */
+function mask(tree: Record<string, unknown>, settings: readonly Setting[]): void {
+  for (const { name, secret, schema } of settings) {
+    const value = at(tree, name);
+    if (secret && typeof value === 'string') put(tree, name, secret === 'url' ? maskUrl(value) : '***');
+    if (!Array.isArray(value) || !schema.items?.properties) continue;
+    for (const entry of value) mask(entry as Record<string, unknown>, listSettings(schema.items));
+  }
 }
 
 function configFile(flags: Flags, env: Environment, cwd: string) {

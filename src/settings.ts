@@ -55,8 +55,8 @@ export const ASSET_SOURCE = z
       .regex(/^https?:\/\//)
       .optional()
       .meta({ description: 'Default: github.apiUrl' }),
-    token: z.string().min(1).optional().meta({ description: 'Default: github.token' }),
-    webhookSecret: z.string().min(1).optional().meta({ description: 'Default: github.webhookSecret' }),
+    token: setting(z.string().min(1).optional(), 'Default: github.token', { secret: true }),
+    webhookSecret: setting(z.string().min(1).optional(), 'Default: github.webhookSecret', { secret: true }),
     include: z.array(z.string().min(1)).min(1).optional().meta({ description: 'Default: assets.include' }),
     schedule: SCHEDULE.optional().meta({ description: 'Default: sync.schedule' }),
   })
@@ -150,7 +150,7 @@ export const SETTINGS = z.strictObject({
     ),
     sources: setting(
       z.array(ASSET_SOURCE).default([]),
-      'Several sources, each with a namespace of its own, in place of assets.dir and github.repo. Only in the file',
+      'Several sources, each with a namespace of its own, in place of assets.dir and github.repo; as JSON outside the file',
     ),
     guards: section('Changes that wait for a person', {
       massDelete: setting(
@@ -238,7 +238,7 @@ export interface Setting extends SettingMeta {
   readonly flag: string;
   readonly variables: readonly string[];
   readonly description: string;
-  readonly schema: { readonly type?: string; readonly enum?: readonly unknown[]; readonly default?: unknown };
+  readonly schema: SchemaNode;
 }
 
 /** The JSON Schema of reeve.yaml, for editors. A section may be there with nothing in it, as in a file of comments. */
@@ -253,10 +253,12 @@ export const settingsSchema = (): Record<string, unknown> => ({
   title: 'reeve.yaml',
 });
 
-interface SchemaNode {
+export interface SchemaNode {
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly description?: string;
   readonly type?: string;
+  /** Of a list: what each entry is like. */
+  readonly items?: SchemaNode;
   readonly enum?: readonly unknown[];
   readonly default?: unknown;
   readonly env?: readonly string[];

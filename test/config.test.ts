@@ -15,11 +15,16 @@ import { testFolder } from './support/folder.ts';
 import { capturedLog } from './support/log.ts';
 
 /** Two values for each setting whose form is narrower than its type. */
-const SAMPLES: Readonly<Record<string, readonly [string, string]>> = {
+const SAMPLES: Readonly<Record<string, readonly [unknown, unknown]>> = {
   project: ['alpha', 'beta'],
   'redis.url': ['redis://one.example:6379', 'rediss://two.example:6379/1'],
   'store.url': ['sqlite:/data/one.db', 'postgres://two.example/db'],
   'github.repo': ['acme/one', 'acme/two'],
+  'assets.include': [['one/**/*.yaml'], ['two/*.{yaml,yml}', 'three.json']],
+  'assets.sources': [[{ name: 'one', github: 'acme/one' }], [{ name: 'two', dir: '/elsewhere/two' }]],
+  'assets.guards.massDelete': [0.5, 1],
+  'sync.schedule': ['5m', '0 3 * * 1'],
+  'github.appInstallationId': ['1', '20'],
   'github.apiUrl': ['https://one.example', 'http://two.example'],
 };
 
@@ -247,6 +252,13 @@ describe('the result', () => {
     ]);
   });
 
+  test('says where an entry of a list is wrong', () => {
+    const env = { REEVE_ASSETS_SOURCES: '[{"name":"one","github":"acme"}]' };
+    expect(problemsOf({ ...NOTHING, env })).toEqual([
+      'assets.sources.0.github: must be OWNER/NAME (environment REEVE_ASSETS_SOURCES)',
+    ]);
+  });
+
   test('cannot be changed, at any depth', () => {
     const { config } = loadConfig(NOTHING);
     const isFrozen = (value: unknown): boolean =>
@@ -273,6 +285,7 @@ describe('secrets', () => {
   const withSecret = (value: string): Record<string, string> => ({
     ...Object.fromEntries(alone.map(({ variables }) => [variables[0] ?? '', value])),
     ...Object.fromEntries(urls.map(({ variables }) => [variables[0] ?? '', `redis://user:${value}@host.example:1/0`])),
+    REEVE_ASSETS_SOURCES: JSON.stringify([{ name: 'one', github: 'acme/one', token: value, webhookSecret: value }]),
   });
 
   test('there are some', () => {
