@@ -376,7 +376,7 @@ export const ERRORS = {
   SOURCE_UNAUTHORIZED: {
     title: 'Source refused the login',
     status: 503,
-    exit: EXIT.denied,
+    exit: EXIT.unavailable,
     actor: 'human',
     says: '{source} refused the login: {problem}',
     next: 'Make a new token with read access to contents, set GITHUB_TOKEN, then: reeve sync',
@@ -384,7 +384,7 @@ export const ERRORS = {
   SOURCE_FORBIDDEN: {
     title: 'Source forbids it',
     status: 503,
-    exit: EXIT.denied,
+    exit: EXIT.unavailable,
     actor: 'human',
     says: '{source} forbids it: {problem}',
     next: 'Give the token what it lacks (contents: read, to write back: write), then: reeve sync',
@@ -392,7 +392,7 @@ export const ERRORS = {
   SOURCE_MISSING: {
     title: 'Source not found',
     status: 503,
-    exit: EXIT.notFound,
+    exit: EXIT.unavailable,
     actor: 'human',
     says: '{source} is not there, or the token may not see it: {problem}',
     next: 'Check the name, the branch and the token; what was synced stays. Then: reeve sync',
@@ -400,14 +400,14 @@ export const ERRORS = {
   SOURCE_EMPTY: {
     title: 'Source is empty',
     status: 503,
-    exit: EXIT.nothing,
+    exit: EXIT.unavailable,
     actor: 'human',
     says: '{source} has no commit yet.',
     next: 'Push a first commit; what was synced stays.',
   },
   SOURCE_REPLACED: {
     title: 'Source is another repository now',
-    status: 503,
+    status: 409,
     exit: EXIT.held,
     actor: 'human',
     says: '{source} is repository {actual}, but what was synced came from repository {expected}: someone else may own the name now.',
@@ -439,7 +439,7 @@ export const ERRORS = {
   },
   SYNC_BUSY: {
     title: 'Sync under way elsewhere',
-    status: 503,
+    status: 423,
     exit: EXIT.held,
     actor: 'wait',
     says: '{source} is being synced by {holder} since {since}.',
