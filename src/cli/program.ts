@@ -38,10 +38,16 @@ export function buildProgram(manifest: Manifest, argv: readonly string[], run: R
       'after',
       '\nEvery command takes --json. Exit codes: 0 ok, 2 usage, 8 unavailable; reeve COMMAND --help has the rest.',
     );
+  const words = argv[0] === 'help' ? argv.slice(1) : argv;
+  // The longest: with options of its own, `reeve sync` would swallow those of `reeve sync status`.
+  const meant = manifest.commands
+    .filter((command) => isMeant(command, words))
+    .toSorted((one, other) => one.words.length - other.words.length)
+    .at(-1);
   for (const command of manifest.commands) {
     const leaf = addName(program, command);
     // The others are only names in the help; their options need not be made.
-    if (isMeant(command, argv[0] === 'help' ? argv.slice(1) : argv)) addForm(leaf, command, manifest, run);
+    if (command === meant) addForm(leaf, command, manifest, run);
   }
   return program;
 }

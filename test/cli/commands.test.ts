@@ -7,12 +7,23 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeManifest } from '../../src/cli/manifest.ts';
 import { operations } from '../../src/operations/index.ts';
-import { type CliOptions, onlyObject, reeve } from '../support/cli.ts';
+import { type CliOptions, onlyObject, ROOT, reeve } from '../support/cli.ts';
 import { startDaemon, type TestDaemon } from '../support/daemon.ts';
+import { type TestFolder, testFolder } from '../support/folder.ts';
+import { type GitRepo, makeGitRepo } from '../support/git-repo.ts';
+import { tool } from '../support/registry.ts';
 
 const { commands } = makeManifest(operations, '0');
 /** Words that ask nothing more of a caller, by command; the daemon and the protocol server go on for ever. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
+  'asset create': ['--manifest', '{"id":"fresh","version":"1.0.0","category":"prompt","name":"F","description":"It."}'],
+  'asset delete': ['gone'],
+  'asset diff': ['kept', '1.0.0', '1.0.0'],
+  'asset get': ['kept'],
+  'asset history': ['kept'],
+  'asset release': ['HOLD', '--reason', 'it may'],
+  'asset update': ['changed', '--set', '{"version":"1.1.0"}'],
+  'asset validate': [join(ROOT, 'assets')],
   schema: ['status'],
   why: ['task:CLI-1'],
   'config set': ['lock:max_ttl', '900'],
@@ -25,16 +36,27 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Standard output of `hold` belongs to the command that it runs. */
 const LONG = ['daemon', 'mcp', 'hold'];
+/** They do their work without a daemon, too. */
+const ALONE = ['config-show', 'doctor', 'sync'];
 const shortOnes = commands.filter(({ local }) => !LONG.includes(local ?? ''));
 
+let repo: GitRepo;
+let home: TestFolder;
 let daemon: TestDaemon;
 let elsewhere: string;
 beforeAll(async () => {
-  daemon = await startDaemon();
+  repo = await makeGitRepo();
+  repo.commit(Object.assign({}, ...['kept', 'gone', 'changed', 'wide'].map((id) => tool(id))));
+  home = testFolder();
+  home.write('reeve.yaml', `sync: {schedule: off}\nassets: {sources: [{name: local, git: ${repo.dir}}]}\n`);
+  daemon = await startDaemon({ cwd: home.path });
+  expect(await run('sync')).toMatchObject({ code: 0 });
   elsewhere = await mkdtemp(join(tmpdir(), 'reeve-cli-'));
 });
 afterAll(async () => {
-  await daemon[Symbol.asyncDispose]();
+  await daemon.stop();
+  home[Symbol.dispose]();
+  await repo[Symbol.asyncDispose]();
   await rm(elsewhere, { recursive: true, force: true });
 });
 
@@ -43,11 +65,20 @@ const run = (...words: string[]) => reeve(words, { cwd: daemon.cwd });
 const runAlone = (words: readonly string[], env: CliOptions['env'] = {}) =>
   reeve(words, { cwd: elsewhere, env: { REEVE_HTTP_PORT: '1', ...env } });
 
+/** A change that waits for a person: an asset that asks for more than before. */
+async function aHold(): Promise<string> {
+  repo.commit(tool('wide', { version: '1.1.0', permissions: ['network', 'filesystem'] }));
+  await run('sync');
+  const [hold] = onlyObject(await run('asset', 'holds', '--json')).items as [{ id: string }];
+  return hold.id;
+}
+
 describe.each(shortOnes.map((command) => ({ name: command.words.join(' '), ...command })))('reeve $name', (command) => {
   const words = [...command.words, ...(ARGUMENTS[command.name] ?? [])];
 
   test('answers --json with one object, and nothing besides', async () => {
-    const ran = await run(...words, '--json');
+    const hold = words.includes('HOLD') ? await aHold() : '';
+    const ran = await run(...words.map((word) => (word === 'HOLD' ? hold : word)), '--json');
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(onlyObject(ran)).not.toHaveProperty('error');
   });
@@ -68,15 +99,14 @@ describe.each(shortOnes.map((command) => ({ name: command.words.join(' '), ...co
   });
 });
 
-test.each(commands.filter(({ ask, local }) => ask && !local).map(({ words }) => words.join(' ')))(
-  'reeve %s says so when there is no daemon',
-  async (name) => {
-    const ran = await runAlone([...name.split(' '), ...(ARGUMENTS[name] ?? []), '--json']);
-    expect(ran.code).toBe(8);
-    expect(onlyObject(ran)).toMatchObject({ error: { code: 'DAEMON_UNREACHABLE' } });
-    expect(ran.stderr).toContain('reeve daemon');
-  },
-);
+test.each(
+  shortOnes.filter(({ asks, local = '' }) => asks && !ALONE.includes(local)).map(({ words }) => words.join(' ')),
+)('reeve %s says so when there is no daemon', async (name) => {
+  const ran = await runAlone([...name.split(' '), ...(ARGUMENTS[name] ?? []), '--json']);
+  expect(ran.code).toBe(8);
+  expect(onlyObject(ran)).toMatchObject({ error: { code: 'DAEMON_UNREACHABLE' } });
+  expect(ran.stderr).toContain('reeve daemon');
+});
 
 describe('without --json', () => {
   test('a pipe gets one line for each thing, without colours', async () => {

@@ -2,12 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { makeManifest } from '../../src/cli/manifest.ts';
 import { buildProgram, type Typed } from '../../src/cli/program.ts';
-import { fromText, type TextSchema } from '../../src/coerce.ts';
 import { ERRORS } from '../../src/error-catalogue.ts';
 import { routePath } from '../../src/http/router.ts';
 import { operations } from '../../src/operations/index.ts';
 
 const repeated = (values: readonly string[]) => values.filter((value, at) => values.indexOf(value) !== at);
+
+/** The words that a shell would hand over: what is in quotes is one, and pipes and files are its own affair. */
+const shellWords = (line: string) =>
+  [...line.split(/ [|<>] /)[0]!.matchAll(/"([^"]*)"|'([^']*)'|\S+/g)].map(([all, one, two]) => one ?? two ?? all);
 
 describe('the list of operations', () => {
   test('has no name, route, command or tool twice', () => {
@@ -17,9 +20,10 @@ describe('the list of operations', () => {
     expect(repeated(operations.flatMap(({ mcp }) => (mcp ? [mcp.tool] : [])))).toEqual([]);
   });
 
-  test('has no command that is the beginning of another', () => {
-    const words = operations.map(({ cli }) => cli.words);
-    expect(words.filter((one) => words.some((other) => other.startsWith(`${one} `)))).toEqual([]);
+  test('has no command that could be another with an argument', () => {
+    const taking = operations.filter(({ cli }) => cli.args?.length);
+    const begins = (one: string) => operations.some(({ cli }) => cli.words.startsWith(`${one} `));
+    expect(taking.map(({ cli }) => cli.words).filter(begins)).toEqual([]);
   });
 });
 
@@ -53,7 +57,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
   });
 
   test.each(cli.examples)('works as in the example: %s', async (example) => {
-    const argv = example.split(' | ')[0]!.split(' ');
+    const argv = shellWords(example);
     expect(argv.shift()).toBe('reeve');
     let typed: Typed | undefined;
     const program = buildProgram(makeManifest(operations, '0.0.0'), argv, async (one) => {
@@ -61,13 +65,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     });
     await program.exitOverride().parseAsync(argv, { from: 'user' });
     expect(typed?.command.words.join(' ')).toBe(cli.words);
-    // As the daemon would read it.
-    const { properties = {} } = z.toJSONSchema(input, { io: 'input' });
-    const given = Object.entries(typed!.input).map(([key, text]) => [
-      key,
-      fromText(properties[key] as TextSchema, String(text)),
-    ]);
-    expect(input.safeParse(Object.fromEntries(given))).toMatchObject({ success: true });
+    expect(input.safeParse(typed?.input)).toMatchObject({ success: true });
   });
 
   test('has an example', () => expect(cli.examples.length).toBeGreaterThan(0));

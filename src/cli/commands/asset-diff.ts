@@ -12,10 +12,14 @@ interface Difference {
 /** The patch as it is, so that it can be piped into other tools; 10 when there is one. */
 export const run: CommandModule['run'] = async (typed, output, surroundings) => {
   const answer = (await ask(typed, typed.input, surroundings)) as Difference;
-  if (output.form === 'json') output.json(answer);
-  else for (const text of answer.patch.trimEnd().split('\n')) if (text) output.print(coloured(text));
+  const exit = answer.differs ? EXIT.differs : EXIT.ok;
+  if (output.form === 'json') {
+    output.json(answer);
+    return exit;
+  }
+  for (const text of answer.patch.trimEnd().split('\n')) if (text) output.print(coloured(text));
   if (answer.differs) output.hint(`differs in ${answer.fields.join(', ')}`);
-  return answer.differs ? EXIT.differs : EXIT.ok;
+  return exit;
 
   function coloured(text: string): string {
     const shown = printable(text);

@@ -9,11 +9,15 @@ export const run: CommandModule['run'] = async ({ input }, output, { cwd }) => {
   const asked = [input.path as string | readonly string[]].flat();
   const { findings, files, assets } = await validateFiles(asked, cwd);
   const wrong = findings.filter(({ severity }) => severity === 'error');
-  if (output.form === 'json') output.json({ valid: wrong.length === 0, files, assets, findings });
-  else for (const finding of findings) show(finding);
+  const exit = wrong.length > 0 ? EXIT.differs : EXIT.ok;
+  if (output.form === 'json') {
+    output.json({ valid: wrong.length === 0, files, assets, findings });
+    return exit;
+  }
+  for (const finding of findings) show(finding);
   const warnings = findings.length - wrong.length;
   output.hint(`${files} files, ${assets} assets, ${wrong.length} errors, ${warnings} warnings`);
-  return wrong.length > 0 ? EXIT.differs : EXIT.ok;
+  return exit;
 
   function show({ path, severity, message, hint, ...where }: FileFinding): void {
     const word = severity === 'error' ? output.style('red', 'error') : output.style('yellow', 'warning');
