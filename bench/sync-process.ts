@@ -54,7 +54,7 @@ async function open({ redis, url, token, name }: SyncPlace): Promise<AssetRooms>
   });
   await connection.start();
   const shared = { config, connection, clock: systemClock, log: silentLog, fetch, env };
-  return createAssetRooms({ ...shared, mode: 'standalone', holder: 'bench' });
+  return createAssetRooms({ ...shared, isDirNamed: true, mode: 'standalone', holder: 'bench' });
 }
 
 async function measured({ sync }: AssetRooms): Promise<SyncFigures> {

@@ -17,6 +17,8 @@ import { WriteBack } from './sync/write-back.ts';
 
 export interface AssetRoomsOptions {
   readonly config: Config;
+  /** Whether a person named the folder of assets. */
+  readonly isDirNamed: boolean;
   readonly connection: Connection;
   readonly mode: KeyspaceOptions['mode'];
   readonly clock: Clock;
@@ -48,10 +50,10 @@ export interface AssetRooms {
 
 /** Registry and sync, as the settings say. The daemon and `reeve sync` without one build them the same way. */
 export function createAssetRooms(options: AssetRoomsOptions): AssetRooms {
-  const { config, connection, mode, clock, log, fetch, env, holder, events } = options;
+  const { config, isDirNamed, connection, mode, clock, log, fetch, env, holder, events } = options;
   const pool = createParsePool();
   const surroundings = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
-  const sources = sourceSettings(config).map((settings) => {
+  const sources = sourceSettings(config, isDirNamed).map((settings) => {
     const made = makeSource(settings, config, { fetch, clock, surroundings });
     const { namespace } = made;
     const { guards } = config.assets;

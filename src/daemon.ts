@@ -189,8 +189,10 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     return undefined;
   });
 
+  const isDirNamed = loaded().sources['assets.dir'] !== 'default';
   const assets = createAssetRooms({
     config,
+    isDirNamed,
     connection,
     mode: spelling.mode,
     clock,
@@ -234,7 +236,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       address: () => prd.path,
       check: () => inspectPrdFile(prd.path),
     },
-    ...sourceDependencies(assets.sync, loaded().sources['assets.dir'] === 'default'),
+    ...sourceDependencies(assets.sync, !isDirNamed),
   ];
   const readiness = new Readiness({ dependencies, clock, explain });
   const system = new System({
@@ -254,6 +256,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
           fetch,
           path,
           prd,
+          isDirNamed,
           listening: httpDoor.url,
           redis: { client: connection.commands, address: connection.address, embedded: isEmbedded, clock },
           store,

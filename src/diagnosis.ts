@@ -16,6 +16,8 @@ export interface Probes {
   /** Where programs are: git, for a source that is a clone. */
   readonly path: string;
   readonly prd: PrdFile;
+  /** Whether a person named the folder of assets. */
+  readonly isDirNamed: boolean;
   /** Where a daemon of this data directory listens, if one does. */
   readonly listening?: string | undefined;
   /** A Redis that answers; or what to say instead of asking it. */
@@ -24,10 +26,10 @@ export interface Probes {
 }
 
 /** What `reeve doctor` looks at, from the ground up. The daemon and the command line ask the same questions. */
-export function checklist({ config, clock, fetch, path, prd, listening, redis, store }: Probes): Check[] {
+export function checklist({ config, clock, fetch, path, prd, isDirNamed, listening, redis, store }: Probes): Check[] {
   const { host, port } = config.http;
   const { apiUrl, token } = config.github;
-  const sources = sourceSettings(config);
+  const sources = sourceSettings(config, isDirNamed);
   const github = (repo: string | undefined, own = token, at = apiUrl) =>
     githubCheck({ apiUrl: at, repo, token: own, clock, fetch });
   return [

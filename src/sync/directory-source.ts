@@ -11,6 +11,8 @@ import type { Blob, Change, Entry, Source, Written } from './source.ts';
 export interface DirectorySourceOptions {
   readonly dir: string;
   readonly clock: Clock;
+  /** Nobody named the folder: that it is not there means that there are no assets. */
+  readonly optional?: boolean | undefined;
 }
 
 /** More than this is no folder of assets but someone's home. */
@@ -20,7 +22,7 @@ const MOST_ENTRIES = 100_000;
  * A plain folder. Its "commit" is the SHA that Git would give to the whole folder, its files have Git's blob SHAs, so
  * a folder and a repository with the same content are the same to everyone else. Links are listed, never followed.
  */
-export function directorySource({ dir, clock }: DirectorySourceOptions): Source {
+export function directorySource({ dir, clock, optional = false }: DirectorySourceOptions): Source {
   const seen = new Map<string, Seen>();
   let last: Snapshot | undefined;
   const look = async (signal: AbortSignal): Promise<Snapshot> => {
@@ -31,6 +33,7 @@ export function directorySource({ dir, clock }: DirectorySourceOptions): Source 
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ReeveError) throw error;
+      if (optional && isMissing(error)) return { commit: treeSha([]), entries: [] };
       throw new ReeveError('ASSETS_UNREADABLE', { path: dir, problem: reason(error) }, { cause: error });
     }
   };
@@ -63,6 +66,8 @@ export function directorySource({ dir, clock }: DirectorySourceOptions): Source 
     },
   };
 }
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
 
 interface Snapshot {
   readonly commit: string;

@@ -14,6 +14,8 @@ export interface SourceSettings {
   readonly github?: string | undefined;
   readonly git?: string | undefined;
   readonly dir?: string | undefined;
+  /** The folder is only where assets would be looked for: nobody named it. */
+  readonly optional?: boolean | undefined;
   readonly branch?: string | undefined;
   readonly apiUrl?: string | undefined;
   readonly token?: string | undefined;
@@ -50,11 +52,11 @@ export interface MadeSource extends NamedSource {
   readonly client?: GithubClient | undefined;
 }
 
-/** The sources of the settings: the list if there is one, else the repository, else the folder. */
-export function sourceSettings({ assets, github }: SourcesSettings): readonly SourceSettings[] {
+/** The sources of the settings: the list if there is one, else the repository, else the folder, which need not be there unless it was named. */
+export function sourceSettings({ assets, github }: SourcesSettings, isDirNamed: boolean): readonly SourceSettings[] {
   if (assets.sources.length > 0) return refuseDoubles(assets.sources);
   if (github.repo) return [{ name: 'github', github: github.repo, branch: github.branch }];
-  return [{ name: 'assets', dir: assets.dir }];
+  return [{ name: 'assets', dir: assets.dir, optional: !isDirNamed }];
 }
 
 export function makeSource(of: SourceSettings, settings: SourcesSettings, options: MakeOptions): MadeSource {
@@ -66,7 +68,7 @@ export function makeSource(of: SourceSettings, settings: SourcesSettings, option
     settings: of,
   };
   if (of.git) return { ...about, source: gitSource({ dir: of.git, branch: of.branch, surroundings }) };
-  if (of.dir) return { ...about, source: directorySource({ dir: of.dir, clock }) };
+  if (of.dir) return { ...about, source: directorySource({ dir: of.dir, clock, optional: of.optional }) };
   const repo = of.github as string;
   const apiUrl = of.apiUrl ?? settings.github.apiUrl;
   const address = `${webHost(apiUrl)}/${repo}${of.branch ? `@${of.branch}` : ''}`;

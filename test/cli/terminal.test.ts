@@ -138,7 +138,11 @@ test('events --follow outlives the daemon and goes on with the next one', async 
   const told = said
     .trimEnd()
     .split('\n')
-    .map((line) => line.split(' ')[0]);
-  expect(told).toEqual(['daemon:started', 'daemon:stopping', 'daemon:started']);
+    .map((line) => line.split(' ')[0] ?? '');
+  expect(told.filter((event) => event.startsWith('daemon:'))).toEqual([
+    'daemon:started',
+    'daemon:stopping',
+    'daemon:started',
+  ]);
   await second.stop();
 });

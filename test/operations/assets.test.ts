@@ -37,7 +37,7 @@ beforeEach(async () => {
   await cp(library, dir, { recursive: true });
   const { config } = loadConfig({ flags: { 'assets-dir': dir }, env: {}, cwd: dir });
   const given = { config, connection, mode: 'standalone', clock: systemClock, log: silentLog, fetch, env: {} } as const;
-  rooms = createAssetRooms({ ...given, holder: 'test' });
+  rooms = createAssetRooms({ ...given, isDirNamed: true, holder: 'test' });
   await sync();
   return async () => {
     await refuseUndeclaredKeys(server.client());

@@ -144,6 +144,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const { config } = loadConfig({ env: {}, cwd: '/nonexistent' });
   const { sync, library, writeBack, webhook, ...assetRooms } = createAssetRooms({
     config,
+    isDirNamed: false,
     connection,
     mode: more.space?.mode ?? 'standalone',
     clock,

@@ -82,15 +82,15 @@ describe('the settings of sources', () => {
   const options = { fetch, clock: systemClock, surroundings: { PATH: '', HOME: '' } };
 
   test('are the folder, the repository, or the list', () => {
-    expect(sourceSettings({ assets, github })).toEqual([{ name: 'assets', dir: '/a' }]);
-    expect(sourceSettings({ assets, github: { ...github, repo: 'o/r' } })).toMatchObject([
+    expect(sourceSettings({ assets, github }, true)).toEqual([{ name: 'assets', dir: '/a', optional: false }]);
+    expect(sourceSettings({ assets, github: { ...github, repo: 'o/r' } }, true)).toMatchObject([
       { name: 'github', github: 'o/r' },
     ]);
     const sources = [
       { name: 'x', dir: '/x' },
       { name: 'y', git: '/y', namespace: 'team' },
     ];
-    expect(sourceSettings({ assets: { ...assets, sources }, github })).toBe(sources);
+    expect(sourceSettings({ assets: { ...assets, sources }, github }, true)).toBe(sources);
     expect(makeSource(sources[1]!, { assets, github }, options)).toMatchObject({
       name: 'y',
       namespace: 'team',
@@ -103,14 +103,14 @@ describe('the settings of sources', () => {
       { name: 'x', dir: '/x' },
       { name: 'x', dir: '/y', namespace: 'n' },
     ];
-    expect(() => sourceSettings({ assets: { ...assets, sources: twice }, github })).toThrow(
+    expect(() => sourceSettings({ assets: { ...assets, sources: twice }, github }, true)).toThrow(
       'two of them have the name x',
     );
     const shared = [
       { name: 'x', dir: '/x' },
       { name: 'y', dir: '/y' },
     ];
-    expect(() => sourceSettings({ assets: { ...assets, sources: shared }, github })).toThrow('namespace');
+    expect(() => sourceSettings({ assets: { ...assets, sources: shared }, github }, true)).toThrow('namespace');
     expect(() =>
       makeSource({ name: 'g', github: 'o/r' }, { assets, github: { ...github, appId: '1' } }, options),
     ).toThrow('belong together');

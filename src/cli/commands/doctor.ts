@@ -37,8 +37,9 @@ async function asked(client: Client): Promise<readonly Finding[]> {
 
 async function here(flags: Flags, { env, cwd }: Surroundings, token?: string): Promise<readonly Finding[]> {
   let config: Probes['config'];
+  let sources: Readonly<Record<string, string>>;
   try {
-    ({ config } = loadConfig({ flags, env, cwd }));
+    ({ config, sources } = loadConfig({ flags, env, cwd }));
   } catch (error) {
     const { message, next } = asReeveError(error);
     return [{ check: 'configuration', result: 'fail', says: message, fix: next }];
@@ -60,6 +61,7 @@ async function here(flags: Flags, { env, cwd }: Surroundings, token?: string): P
       fetch,
       path: env.PATH ?? '',
       prd,
+      isDirNamed: sources['assets.dir'] !== 'default',
       redis: redis.probe,
       store: store.probe,
     };

@@ -71,7 +71,7 @@ const typedInput = (input: Typed['input']) =>
 const isYes = (value: unknown): boolean => value === true || value === 'yes' || value === 'true';
 
 async function byHand(
-  { config }: Loaded,
+  { config, sources }: Loaded,
   { input }: Typed,
   { env, manifest, signal }: Surroundings,
   show: Show,
@@ -79,7 +79,15 @@ async function byHand(
   const shared = { config, env, clock: systemClock, log: silentLog };
   return withRedis({ ...shared, version: manifest.version }, async (connection) => {
     const mode = config.redis.mode === 'cluster' ? 'cluster' : 'standalone';
-    const rooms = createAssetRooms({ ...shared, connection, mode, fetch, holder: `reeve sync of ${config.instance}` });
+    const isDirNamed = sources['assets.dir'] !== 'default';
+    const rooms = createAssetRooms({
+      ...shared,
+      isDirNamed,
+      connection,
+      mode,
+      fetch,
+      holder: `reeve sync of ${config.instance}`,
+    });
     rooms.sync.listen((news) => {
       if (news.kind === 'progress') show(news.source, news.running);
     });
