@@ -26,7 +26,7 @@ do
     local item = {
       kind = kind, shared = string.sub(args.shape, i + 1, i + 1) == 's', lock = all[at + 1], queue = all[at + 2],
       waiters = all[at + 3], fence = all[at + 4], channel = all[at + 5], leases = false, type_index = false,
-      holders = {}, token = 0, state = false, last_lock_id = false, last_released = false, line = false, mine = false,
+      holders = {}, token = 0,
     }
     at = at + 5
     if kind == 'a' then
@@ -60,15 +60,14 @@ local told = {}
 local function tell(item, word, agent, facts)
   redis.call(args.publish == 'cluster' and 'PUBLISH' or args.publish, item.channel,
     word == 'expired' and word or word .. ':' .. agent)
-  local payload = '"agent_id":"' .. agent .. (facts or '"}')
   if not whole then
-    told[#told + 1], told[#told + 2] = 'lock:' .. word, '{' .. payload
+    told[#told + 1], told[#told + 2] = 'lock:' .. word, '{"agent_id":"' .. agent .. (facts or '"}')
     return
   end
   local name = string.sub(item.lock, 10)
   if item.kind == 'a' then name = string.gsub(name, ':capacity$', '') end
   redis.call('XADD', stream, 'MAXLEN', '~', ctx.keep, '*', 'event', 'lock:' .. word, 'timestamp', now_text,
-    'payload', '{"lock":"' .. name .. '",' .. payload, 'source', ctx.source)
+    'payload', '{"lock":"' .. name .. '","agent_id":"' .. agent .. (facts or '"}'), 'source', ctx.source)
 end
 
 local function with_told(reply)

@@ -3,7 +3,7 @@
 --   args.agent, args.lock_id, args.purpose
 --   args.lease_us, args.lease_class    how long without a beat; process or agent
 --   args.hold_us                       how long at most in all; 0: no limit
---   args.wait    null: do not wait in line. Else: us, patience_us (how long a silent waiter counts as alive), depth (longest
+--   args.wait    empty: do not wait in line. Else JSON: us, patience_us (how long a silent waiter counts as alive), depth (longest
 --                line), priority, queued (the caller believes it waits), since (its age in µs from an earlier try, or 0)
 -- Outcomes: GRANTED again acquired_at expires_at token… · QUEUED n position since expected_ms · HELD n · FULL n depth
 --   EXPIRED n agent… (call reap for them, then ask again) · SPENT n · REFUSED n why · DEADLOCK n since cycle · EVICTED
@@ -13,7 +13,7 @@
 
 -- The usual case first, before anything that only the others need is even set up: one lock, nobody there, nobody in line.
 local only = items[1]
-if #items == 1 and args.wait == cjson.null and not only.shared and only.kind ~= 'a'
+if #items == 1 and args.wait == '' and not only.shared and only.kind ~= 'a'
   and redis.call('EXISTS', only.lock, only.queue) == 0 then
   read_fence(only)
   local usual = true
@@ -31,7 +31,7 @@ end
 
 -- @include _holders.lua
 -- @include _queue.lua
-local wait = args.wait ~= cjson.null and args.wait or nil
+local wait = args.wait ~= '' and cjson.decode(args.wait) or nil
 local FENCE_SECONDS, WAITFOR_SECONDS = 7776000, 300
 
 -- Leases that are over, of holders or of a key that ended before anyone noticed.
