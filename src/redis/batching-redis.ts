@@ -1,24 +1,27 @@
 import { Redis } from 'ioredis';
 
 /**
- * Sends the commands of one turn of the event loop with one write. Whoever sends many at once then pays for a few system
- * calls, here and in the server, and not for one per command; a single command waits for nothing but the turn to end.
+ * The first command of a turn of the event loop leaves at once, those that follow in the same turn leave together when it
+ * ends. Whoever sends many at once then pays for two system calls, here and in the server, and not for one per command.
  */
 export class BatchingRedis extends Redis {
+  #sent = 0;
   #held: Redis['stream'] | undefined;
 
   override sendCommand(...given: Parameters<Redis['sendCommand']>): unknown {
-    const { stream } = this;
-    if (stream && this.#held !== stream) this.#hold(stream);
+    if (this.#sent++ === 0) process.nextTick(() => this.#endTurn());
+    else if (!this.#held && this.stream) this.#hold(this.stream);
     return super.sendCommand(...given);
   }
 
   #hold(stream: Redis['stream']): void {
     this.#held = stream;
     stream.cork();
-    process.nextTick(() => {
-      this.#held = undefined;
-      stream.uncork();
-    });
+  }
+
+  #endTurn(): void {
+    this.#sent = 0;
+    this.#held?.uncork();
+    this.#held = undefined;
   }
 }

@@ -105,7 +105,8 @@ function prelude(spec: ScriptSpec<string, string, Args, unknown>, usesContext: b
   const decoded = (args: Args, from: number) =>
     Object.entries(args).map(([name, type], index): [string, string] => [name, DECODE[type](from + index + 1)]);
   const single = spec.keys.map((name, index): [string, string] => [name, `KEYS[${index + 1}]`]);
-  const list: [string, string][] = spec.keyList ? [[spec.keyList, `{ unpack(KEYS, ${spec.keys.length + 1}) }`]] : [];
+  const rest = spec.keys.length === 0 ? 'KEYS' : `{ unpack(KEYS, ${spec.keys.length + 1}) }`;
+  const list: [string, string][] = spec.keyList ? [[spec.keyList, rest]] : [];
   return [
     `local keys = { ${fields([...single, ...list])} }`,
     `local args = { ${fields(decoded(spec.args, 0))} }`,

@@ -101,7 +101,7 @@ class Bell {
   readonly #word: string;
   readonly #clock: Clock;
   #rung = false;
-  #ring = new AbortController();
+  #wake: (() => void) | undefined;
 
   constructor(agent: string, clock: Clock) {
     this.#word = `promoted:${agent}`;
@@ -111,14 +111,26 @@ class Bell {
   readonly heard = (word: string): void => {
     if (word !== this.#word) return;
     this.#rung = true;
-    this.#ring.abort();
+    this.#wake?.();
   };
 
   async next(ms: number, signal: AbortSignal): Promise<void> {
-    if (!this.#rung) {
-      this.#ring = new AbortController();
-      await this.#clock.sleep(ms, AbortSignal.any([this.#ring.signal, signal]));
-    }
+    if (!this.#rung && !signal.aborted) await this.#pause(ms, signal);
     this.#rung = false;
+  }
+
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const over = new AbortController();
+    this.#wake = () => resolve(undefined);
+    signal.addEventListener('abort', resolve, { once: true });
+    void this.#clock.sleep(ms, over.signal).then(resolve);
+    await promise;
+    this.#wake = undefined;
+    // The lock may be free: what is left to tidy up waits until the question is on its way.
+    process.nextTick(() => {
+      over.abort();
+      signal.removeEventListener('abort', resolve);
+    });
   }
 }

@@ -240,7 +240,7 @@ class Vanish implements Step {
   constructor(lock: string) {
     this.#lock = lock;
   }
-  check = (paper: Readonly<Paper>) => (paper.holders.get(this.#lock) ?? []).length === 1;
+  check = (paper: Readonly<Paper>) => (paper.holders.get(this.#lock) ?? []).length > 0;
   async run(paper: Paper, room: Room): Promise<void> {
     await room.connection.commands.del(room.locks.scripts.lockKeys(parseLock(this.#lock)).lock);
     paper.holders.set(this.#lock, []);

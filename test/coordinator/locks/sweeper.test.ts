@@ -63,6 +63,40 @@ test('ends a lock whose key is already gone', async () => {
   expect(await complaints(room, true)).toEqual([]);
 });
 
+test('ends each reader of a lock whose key is already gone, and no reader that gave it back', async () => {
+  for (const agent of ['ann', 'bob', 'cyd']) await ask(agent, `${DB}+shared`);
+  await room.locks.release(held('cyd', DB));
+  await room.redis.client().del('ade:lock:resource:db:main');
+  room.pass(30_001);
+
+  expect(await sweepOnce(room.locks)).toMatchObject({ expired: 2 });
+  expect((await words('expired')).toSorted()).toEqual(['expired resource:db:main ann', 'expired resource:db:main bob']);
+  expect(await complaints(room, true)).toEqual([]);
+});
+
+test('goes on with the readers that another sweep left', async () => {
+  for (const agent of ['ann', 'bob']) await ask(agent, `${DB}+shared`);
+  await room.redis.client().del('ade:lock:resource:db:main');
+  room.pass(30_001);
+
+  await room.locks.reapFor(parseLock(DB), 'bob');
+  expect(await sweepOnce(room.locks)).toMatchObject({ expired: 1 });
+  expect(await words('expired')).toEqual(['expired resource:db:main bob', 'expired resource:db:main ann']);
+  expect(await ask('wim', DB)).toMatchObject({ outcome: 'granted' });
+});
+
+test('does not take a writer that read before for a reader when its key is gone', async () => {
+  await ask('ann', `${DB}+shared`);
+  await ask('ann', DB);
+  await room.redis.client().del('ade:lock:resource:db:main');
+  room.pass(30_001);
+  expect(await sweepOnce(room.locks)).toMatchObject({ expired: 1 });
+  const { events } = await room.events.latest({ streams: ['lock'], limit: 100 });
+  const [read, wrote, ended] = events.map(({ payload }) => payload.fencing_token);
+  expect(ended).toBe(wrote);
+  expect(ended).not.toBe(read);
+});
+
 test('never takes a lock that was renewed', async () => {
   await ask('ann', JOB);
   const key = 'ade:lock:task:t-1';

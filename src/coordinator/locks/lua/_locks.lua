@@ -8,9 +8,7 @@
 --   args.agent     who calls
 --   args.grace_us  how long after its lease the lock of an agent-class holder is nobody else's yet
 -- Lines that keep a promise are marked: the suite fails without each of them.
--- @include ../../../redis/lua/_time.lua
-local now = now_us()
-local now_text = iso_time(now)
+-- @include _now.lua
 local whole = args.publish == 'PUBLISH'
 local registry, waiting, stream, index, waitfor
 local items = {}
@@ -49,9 +47,9 @@ local function seconds(us)
 end
 
 local function read_fence(item)
-  local fence = redis.call('HMGET', item.fence, 'token', 'state', 'last_lock_id', 'last_released', 'last_holder')
+  local fence = redis.call('HMGET', item.fence, 'token', 'state', 'last_lock_id', 'last_released', 'last_holder', 'sharing')
   item.token, item.state = tonumber(fence[1]) or 0, fence[2]
-  item.last_lock_id, item.last_released, item.last_holder = fence[3], fence[4], fence[5]
+  item.last_lock_id, item.last_released, item.last_holder, item.sharing = fence[3], fence[4], fence[5], fence[6]
 end
 
 -- Says on the lock's channel and in the event stream what happened. Nobody may rely on the channel: it is a hint.
