@@ -143,7 +143,7 @@ export function createScripts({ connection, keyspace, context }: ScriptsOptions)
       const { lua, sha } = script.source(variants[Number(connection.server.major >= 7)] as Variant);
       const named: Readonly<Record<string, string | readonly string[]>> = keys;
       const given: (string | number)[] = script.keys.map((name) => named[name] as string);
-      if (script.keyList) given.push(...(named[script.keyList] ?? []));
+      if (script.keyList) given.push(...(named[script.keyList] as readonly string[]));
       const count = given.length;
       encode(script.args, args, given);
       if (script.usesContext) encode(CONTEXT, context(), given);

@@ -1,6 +1,7 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { LockChannels } from '../../src/coordinator/locks/channels.ts';
 import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
 import { LockDesk } from '../../src/coordinator/locks/lock-desk.ts';
@@ -134,7 +135,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     events,
     limits: () => ({ leaseMs: 30_000, maxLeaseMs: 900_000, depth: 100 }),
   });
-  const lockDesk = new LockDesk({ locks, tail, events, clock, log });
+  const lockDesk = new LockDesk({ locks, channels: new LockChannels(connection), events, clock, log });
   const isEnabled = () => live.isEnabled('deadlock_detection');
   const deadlocks = new DeadlockDetector({ locks, clock, log, isEnabled, confirmMs: async () => 10_000 });
   const why = new Why([explainLocks(locks)]);

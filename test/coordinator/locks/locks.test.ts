@@ -511,6 +511,13 @@ describe('a resource lock', () => {
     expect(await room.told()).toContain('expired resource:database:prod-db-01 ann');
   });
 
+  test.each([DB, READ_DB])('has tokens that rise, also when the clock steps back: %s', async (lock) => {
+    const first = tokenOf(await ask('ann', lock));
+    await give('ann', DB);
+    room.pass(-10_000);
+    expect(tokenOf(await ask('bob', lock))).toBeGreaterThan(first);
+  });
+
   test('ends as a whole with its last reader', async () => {
     await ask('ann', READ_DB);
     await ask('bob', READ_DB);

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
 import { IndexScrub } from '../../../src/coordinator/locks/index-scrub.ts';
 import { parseLock } from '../../../src/coordinator/locks/lock.ts';
-import { sweeper, sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
-import { silentLog } from '../../../src/log.ts';
+import { sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
 import { until } from '../../support/until.ts';
 import { complaints } from './invariants.ts';
 import { aLockRoom, asks, held, type LockRoom } from './room.ts';
@@ -173,21 +171,4 @@ test('a raw client’s entry in the queue holds nobody up', async () => {
   await redis.zadd('ade:lock:task:t-1:queue', 1, '{"agent_id":"raw"}', 2, 'no JSON');
   expect(await ask('ann', JOB)).toMatchObject({ outcome: 'granted' });
   expect(await redis.exists('ade:lock:task:t-1:queue')).toBe(0);
-});
-
-test('runs as a service that works only where it is the only one', async () => {
-  await ask('ann', JOB);
-  room.pass(30_001);
-  let turns = 0;
-  const service = sweeper({
-    locks: room.locks,
-    clock: systemClock,
-    log: silentLog,
-    everyMs: 1,
-    onlyOne: async (work) => (turns++ < 3 ? undefined : work()),
-  });
-  await service.start();
-  await until('the lock is swept', async () => (await words('expired')).length === 1);
-  await service.stop();
-  expect(turns).toBeGreaterThan(3);
 });
