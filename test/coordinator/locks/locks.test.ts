@@ -436,6 +436,17 @@ describe('a waiter that is taken out', () => {
     expect(await ask('ann', JOB, WAIT)).toMatchObject({ outcome: 'granted' });
   });
 
+  test('goes before those who came after it, also when the lock is free and they are in line', async () => {
+    await ask('zoe', JOB);
+    const { since } = (await ask('ann', JOB, WAIT)) as { since: number };
+    await ask('bob', JOB, WAIT);
+    await room.locks.cancelWait(held('ann', JOB));
+    await give('zoe', JOB);
+
+    expect(await ask('cyd', JOB, WAIT)).toMatchObject({ outcome: 'queued' });
+    expect(await ask('ann', JOB, { ...WAIT, since })).toMatchObject({ outcome: 'granted' });
+  });
+
   test('is left alone if it has begun to wait anew', async () => {
     await ask('zoe', JOB);
     const queued = await ask('ann', JOB, WAIT);
@@ -516,6 +527,14 @@ describe('a resource lock', () => {
     await give('ann', DB);
     room.pass(-10_000);
     expect(tokenOf(await ask('bob', lock))).toBeGreaterThan(first);
+  });
+
+  test('is not granted anew to a reader that asks again after its lease, while others read on', async () => {
+    await ask('ann', READ_DB);
+    room.pass(20_000);
+    await ask('bob', READ_DB);
+    room.pass(15_000);
+    expect(await ask('ann', READ_DB)).toMatchObject({ outcome: 'spent' });
   });
 
   test('ends as a whole with its last reader', async () => {

@@ -3,11 +3,10 @@
 -- @include _now.lua
 if args.shape == 'tx' and args.publish == 'PUBLISH' and args.wait == '' and args.lease_class == 'process' and args.hold_us == 0 then
   local registry, stream, index, lock, queue, fence, channel = KEYS[1], KEYS[3], KEYS[4], KEYS[6], KEYS[7], KEYS[9], KEYS[10]
-  local last = redis.call('HMGET', fence, 'token', 'state', 'last_lock_id', 'last_released')
+  local last = redis.call('HMGET', fence, 'token', 'state', 'last_lock_id')
   local free = redis.call('EXISTS', lock, queue) == 0
   if last[2] == 'held' then free = false end -- guard
   if last[3] == args.lock_id then free = false end -- guard
-  if last[4] == args.lock_id then free = false end -- guard
   if free then
     local before = tonumber(last[1]) or 0
     local us = now
