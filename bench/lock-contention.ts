@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redlock } from '@sesamecare-oss/redlock';
+import type { Redis } from 'ioredis';
 import { Mutex } from 'redis-semaphore';
 import { parseLock } from '../src/coordinator/locks/lock.ts';
 import { type Metric, median, metric, type Surroundings } from './harness.ts';
@@ -25,6 +26,7 @@ export async function contentionFigures(
   { rounds, note }: Surroundings,
 ): Promise<Metric[]> {
   const lock = parseLock('task:contended');
+  const ideal = await blockingList(redis);
   const redlock = new Redlock([redis], { retryCount: -1, retryDelay: 10, retryJitter: 5 });
   const ways: Record<string, Take> = {
     reeve: async (client) => {
@@ -33,7 +35,7 @@ export async function contentionFigures(
       if (got.outcome !== 'granted') throw new Error(got.outcome);
       return () => locks.release({ locks: [lock], agent, lockId: got.lockId });
     },
-    ideal: idealQueue(),
+    ideal: ideal.take,
     'redis-semaphore': async () => {
       const mutex = new Mutex(redis, 'contended', { acquireTimeout: 60_000, retryInterval: 10, refreshInterval: 0 });
       await mutex.acquire();
@@ -51,6 +53,7 @@ export async function contentionFigures(
       seen[name]?.push(await contend(take));
     }
   }
+  ideal.close();
   const of = (name: string, figure: keyof Contention) => (seen[name] ?? []).map((each) => each[figure]);
   const peers = (figure: keyof Contention) => ({
     'redis-semaphore': of('redis-semaphore', figure),
@@ -58,7 +61,7 @@ export async function contentionFigures(
   });
   return [
     metric({
-      name: `hand-overs, ${CLIENTS} clients, held ${HOLD_MS} ms (floor: a queue within the process)`,
+      name: `hand-overs, ${CLIENTS} clients, held ${HOLD_MS} ms (floor: a list that blocks)`,
       unit: 'per s',
       samples: of('reeve', 'perSecond'),
       floor: of('ideal', 'perSecond'),
@@ -113,14 +116,16 @@ async function contend(take: Take): Promise<Contention> {
   };
 }
 
-/** First come, first served, in one process and with nobody to ask. */
-function idealQueue(): Take {
-  let last: Promise<void> = Promise.resolve();
-  return async () => {
-    const before = last;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    last = promise;
-    await before;
-    return async () => resolve();
+/** Nothing but a line: a list that holds one token, and Redis, which serves those who block on it as they came. */
+async function blockingList(redis: Redis): Promise<{ take: Take; close: () => void }> {
+  const clients = Array.from({ length: CLIENTS }, () => redis.duplicate());
+  await redis.rpush('ideal', 'token');
+  const take: Take = async (client) => {
+    await clients[client]?.blpop('ideal', 0);
+    return () => redis.rpush('ideal', 'token');
   };
+  const close = () => {
+    for (const client of clients) client.disconnect();
+  };
+  return { take, close };
 }

@@ -10,6 +10,7 @@ import { type LockRoom, openLockRoom } from './lock-room.ts';
 const CYCLES = { 50: 15_000, 1: 2_000 } as const;
 const MANY = 50_000;
 const FEW = 100;
+const OTHERS = 1_000;
 const OVERDUE = 1_000;
 const LEASE_MS = 30_000;
 
@@ -34,6 +35,8 @@ async function inRoom(measure: (room: LockRoom) => Promise<Metric[]>): Promise<M
 async function uncontendedFigures(room: LockRoom, { rounds, note }: Surroundings, clients: 50 | 1): Promise<Metric[]> {
   note(`acquire and release, ${clients} at a time`);
   const { redis } = room;
+  // A house in use: others hold locks, too.
+  await hold(room, 'others', OTHERS);
   const sha = (await redis.script('LOAD', 'return 1')) as string;
   const redlock = new Redlock([redis], { retryCount: 0 });
   const server: number[] = [];

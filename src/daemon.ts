@@ -3,6 +3,7 @@ import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
+import { LockChannels } from './coordinator/locks/channels.ts';
 import { lockCleanup } from './coordinator/locks/cleanup-job.ts';
 import { countLocks } from './coordinator/locks/count-locks.ts';
 import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
@@ -163,7 +164,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       return verdict.outcome === 'limited' ? verdict.retryAfterMs : 0;
     },
   });
-  const lockDesk = new LockDesk({ locks, tail, events, clock, log: lockLog });
+  const channels = new LockChannels(connection);
+  const lockDesk = new LockDesk({ locks, channels, events, clock, log: lockLog });
   const deadlocks = new DeadlockDetector({
     locks,
     clock,

@@ -3,6 +3,7 @@ import { backOff, type Clock, withDeadline } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { type Service, service } from '../service.ts';
+import { BatchingRedis } from './batching-redis.ts';
 import { redisFailure } from './failure.ts';
 import type { RedisTarget } from './target.ts';
 
@@ -210,7 +211,8 @@ class Clients {
 
   #redis(target: RedisTarget & { kind: 'standalone' }, role: Role): Redis {
     let isWatching = false;
-    const client = new Redis({
+    const Client = role === 'commands' ? BatchingRedis : Redis;
+    const client = new Client({
       ...target.options,
       ...this.#patience(role),
       lazyConnect: true,

@@ -105,7 +105,8 @@ function prelude(spec: ScriptSpec<string, string, Args, unknown>, usesContext: b
   const decoded = (args: Args, from: number) =>
     Object.entries(args).map(([name, type], index): [string, string] => [name, DECODE[type](from + index + 1)]);
   const single = spec.keys.map((name, index): [string, string] => [name, `KEYS[${index + 1}]`]);
-  const list: [string, string][] = spec.keyList ? [[spec.keyList, `{ unpack(KEYS, ${spec.keys.length + 1}) }`]] : [];
+  const rest = spec.keys.length === 0 ? 'KEYS' : `{ unpack(KEYS, ${spec.keys.length + 1}) }`;
+  const list: [string, string][] = spec.keyList ? [[spec.keyList, rest]] : [];
   return [
     `local keys = { ${fields([...single, ...list])} }`,
     `local args = { ${fields(decoded(spec.args, 0))} }`,
@@ -141,16 +142,15 @@ export function createScripts({ connection, keyspace, context }: ScriptsOptions)
     async run(script, keys, args) {
       const { lua, sha } = script.source(variants[Number(connection.server.major >= 7)] as Variant);
       const named: Readonly<Record<string, string | readonly string[]>> = keys;
-      const keyList = [...script.keys, ...(script.keyList ? [script.keyList] : [])].flatMap(
-        (name) => named[name] ?? [],
-      );
-      const given = [...encoded(script.args, args), ...(script.usesContext ? encoded(CONTEXT, context()) : [])];
+      const given: (string | number)[] = script.keys.map((name) => named[name] as string);
+      if (script.keyList) given.push(...(named[script.keyList] as readonly string[]));
+      const count = given.length;
+      encode(script.args, args, given);
+      if (script.usesContext) encode(CONTEXT, context(), given);
       const redis = connection.commands;
       try {
-        const raw = await redis.evalsha(sha, keyList.length, ...keyList, ...given).catch((error: unknown) => {
-          if (error instanceof Error && error.message.startsWith('NOSCRIPT')) {
-            return redis.eval(lua, keyList.length, ...keyList, ...given);
-          }
+        const raw = await redis.evalsha(sha, count, ...given).catch((error: unknown) => {
+          if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return redis.eval(lua, count, ...given);
           throw error;
         });
         return decodedReply(script, raw);
@@ -169,14 +169,13 @@ function decodedReply<R>(script: { readonly name: string; readonly reply: (raw: 
   }
 }
 
-function encoded(types: Args, values: object): (string | number)[] {
+/** Adds the values in the order of their types. Runs with every call, so it makes no lists on its way. */
+function encode(types: Args, values: object, to: (string | number)[]): void {
   const byName = values as Readonly<Record<string, unknown>>;
-  return Object.entries(types).map(([name, type]) => {
+  for (const name in types) {
     const value = byName[name];
-    if (type === 'json') return JSON.stringify(value);
-    if (type === 'number') return String(value);
-    return value as string;
-  });
+    to.push(types[name] === 'json' ? JSON.stringify(value) : (value as string | number));
+  }
 }
 
 const INCLUDE = /^--\s*@include\s+(\S+)\s*$/gm;

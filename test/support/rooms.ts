@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest';
 import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config.ts';
+import { LockChannels } from '../../src/coordinator/locks/channels.ts';
 import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
 import { LockDesk } from '../../src/coordinator/locks/lock-desk.ts';
@@ -137,7 +138,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     events,
     limits: () => ({ leaseMs: 30_000, maxLeaseMs: 900_000, depth: 100 }),
   });
-  const lockDesk = new LockDesk({ locks, tail, events, clock, log });
+  const lockDesk = new LockDesk({ locks, channels: new LockChannels(connection), events, clock, log });
   const isEnabled = () => live.isEnabled('deadlock_detection');
   const deadlocks = new DeadlockDetector({ locks, clock, log, isEnabled, confirmMs: async () => 10_000 });
   const why = new Why([explainLocks(locks)]);

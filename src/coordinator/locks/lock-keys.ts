@@ -14,35 +14,59 @@ export interface LockKeys {
   readonly typeIndex?: string;
 }
 
-export function lockKeys(keys: Keyspace, lock: LockRef): LockKeys {
-  switch (lock.kind) {
-    case 'task':
-      return {
-        lock: keys.taskLock(lock.id),
-        queue: keys.taskLockQueue(lock.id),
-        waiters: keys.taskLockWaiters(lock.id),
-        fence: keys.taskLockFence(lock.id),
-        channel: keys.taskLockChannel(lock.id),
-      };
-    case 'resource':
-      return {
-        lock: keys.resourceLock(lock.type, lock.id),
-        queue: keys.resourceLockQueue(lock.type, lock.id),
-        waiters: keys.resourceLockWaiters(lock.type, lock.id),
-        fence: keys.resourceLockFence(lock.type, lock.id),
-        channel: keys.resourceLockChannel(lock.type, lock.id),
-        typeIndex: keys.resourceLocks(lock.type),
-      };
-    case 'agent':
-      return {
-        lock: keys.agentCapacity(lock.id),
-        queue: keys.agentCapacityQueue(lock.id),
-        waiters: keys.agentCapacityWaiters(lock.id),
-        fence: keys.agentCapacityFence(lock.id),
-        channel: keys.agentCapacityChannel(lock.id),
-        leases: keys.agentCapacityLeases(lock.id),
-      };
-  }
+export type LockSpeller = (lock: LockRef) => LockKeys;
+
+/**
+ * Spells the keys of locks. The companions of a lock are its own name and an ending, which the key table is asked for once:
+ * checking and joining the id anew for each of them is most of what a call would cost here.
+ */
+export function lockSpeller(keys: Keyspace): LockSpeller {
+  const PROBE = 'x';
+  const ending = (whole: string, own: string) => whole.slice(own.length);
+  const task = keys.taskLock(PROBE);
+  const ofTask = {
+    queue: ending(keys.taskLockQueue(PROBE), task),
+    waiters: ending(keys.taskLockWaiters(PROBE), task),
+    fence: ending(keys.taskLockFence(PROBE), task),
+    channel: ending(keys.taskLockChannel(PROBE), task),
+  };
+  const resource = keys.resourceLock(PROBE, PROBE);
+  const ofResource = {
+    queue: ending(keys.resourceLockQueue(PROBE, PROBE), resource),
+    waiters: ending(keys.resourceLockWaiters(PROBE, PROBE), resource),
+    fence: ending(keys.resourceLockFence(PROBE, PROBE), resource),
+    channel: ending(keys.resourceLockChannel(PROBE, PROBE), resource),
+  };
+  const agent = keys.agentCapacity(PROBE);
+  const ofAgent = {
+    queue: ending(keys.agentCapacityQueue(PROBE), agent),
+    waiters: ending(keys.agentCapacityWaiters(PROBE), agent),
+    fence: ending(keys.agentCapacityFence(PROBE), agent),
+    channel: ending(keys.agentCapacityChannel(PROBE), agent),
+    leases: ending(keys.agentCapacityLeases(PROBE), agent),
+  };
+  const spell = (lock: string, { queue, waiters, fence, channel }: typeof ofTask) => ({
+    lock,
+    queue: lock + queue,
+    waiters: lock + waiters,
+    fence: lock + fence,
+    channel: lock + channel,
+  });
+  return (lock) => {
+    switch (lock.kind) {
+      case 'task':
+        return spell(keys.taskLock(lock.id), ofTask);
+      case 'resource':
+        return {
+          ...spell(keys.resourceLock(lock.type, lock.id), ofResource),
+          typeIndex: keys.resourceLocks(lock.type),
+        };
+      case 'agent': {
+        const own = keys.agentCapacity(lock.id);
+        return { ...spell(own, ofAgent), leases: own + ofAgent.leases };
+      }
+    }
+  };
 }
 
 /** Which lock a key of the registry is; undefined for what nobody of us wrote there. */

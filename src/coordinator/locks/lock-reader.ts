@@ -65,9 +65,9 @@ export class LockReader {
   async held(lock: LockRef, agent: string) {
     const { holders, at, vanished } = await this.look(lock);
     const left = holders.map(({ expiresAt }) => Math.max(0, Date.parse(expiresAt) - Date.parse(at)));
-    if (vanished !== undefined) left.push(0);
+    if (vanished.length > 0) left.push(0);
     return {
-      byAgent: vanished === agent || holders.some((holder) => holder.agent === agent),
+      byAgent: vanished.includes(agent) || holders.some((holder) => holder.agent === agent),
       forMs: left.length > 0 ? Math.min(...left) : undefined,
     };
   }

@@ -4,7 +4,7 @@ import type { Connection } from '../../redis/connection.ts';
 import { type Keyspace, type KeyspaceOptions, keyReader, keyspace } from '../../redis/keys.ts';
 import type { Scripts } from '../../redis/script.ts';
 import { LEASE_CLASSES, type LockMode, type LockRef, lockName } from './lock.ts';
-import { type LockKeys, lockKeys, lockOfKey, shapeOf } from './lock-keys.ts';
+import { type LockSpeller, lockOfKey, lockSpeller, shapeOf } from './lock-keys.ts';
 import type { Reply } from './scripts.ts';
 
 export interface LockScriptsOptions {
@@ -29,7 +29,8 @@ export class LockScripts {
   readonly connection: Connection;
   readonly isCluster: boolean;
   readonly #events: EventLog;
-  readonly #stream: string;
+  readonly lockKeys: LockSpeller;
+  readonly #shared: readonly string[];
   readonly #read: ReturnType<typeof keyReader>;
 
   constructor({ connection, keyspace: spelling, scripts, events }: LockScriptsOptions) {
@@ -38,12 +39,9 @@ export class LockScripts {
     this.connection = connection;
     this.isCluster = spelling.mode === 'cluster';
     this.#events = events;
-    this.#stream = this.keys.events('lock');
+    this.lockKeys = lockSpeller(this.keys);
+    this.#shared = [this.keys.lockRegistry(), this.keys.waitedLocks(), this.keys.events('lock')];
     this.#read = keyReader(spelling);
-  }
-
-  lockKeys(lock: LockRef): LockKeys {
-    return lockKeys(this.keys, lock);
   }
 
   lockOf(key: string): LockRef | undefined {
@@ -59,12 +57,13 @@ export class LockScripts {
 
   /** The list of keys in the order of lua/_locks.lua. */
   all(wanted: readonly Wanted[], agent: string): { readonly all: readonly string[] } {
-    const all = this.isCluster ? [] : this.#derived(agent);
+    const { isCluster, keys } = this;
+    const all = isCluster ? [] : [...this.#shared, keys.agentLocks(agent), keys.waitFor(agent)];
     for (const { lock } of wanted) {
-      const { typeIndex, leases, ...own } = this.lockKeys(lock);
+      const own = this.lockKeys(lock);
       all.push(own.lock, own.queue, own.waiters, own.fence, own.channel);
-      if (leases) all.push(leases);
-      if (typeIndex && !this.isCluster) all.push(typeIndex);
+      if (own.leases) all.push(own.leases);
+      if (own.typeIndex && !isCluster) all.push(own.typeIndex);
     }
     return { all };
   }
@@ -93,11 +92,6 @@ export class LockScripts {
   async #tell(lock: LockRef, event: LockEvent, facts: string): Promise<void> {
     const payload = JSON.parse(facts) as { agent_id: string };
     await this.#events.append(event, { lock: lockName(lock), ...payload });
-  }
-
-  #derived(agent: string): string[] {
-    const { keys } = this;
-    return [keys.lockRegistry(), keys.waitedLocks(), this.#stream, keys.agentLocks(agent), keys.waitFor(agent)];
   }
 }
 

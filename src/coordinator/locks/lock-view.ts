@@ -10,7 +10,7 @@ const seen = z.object({
   token: z.coerce.number(),
   state: z.enum(['held', 'released', 'expired', 'free']),
   shared: z.boolean(),
-  vanished: z.string().optional(),
+  vanished: list(z.string()),
   hold_us: z.coerce.number().optional(),
   holders: list(
     z.object({
@@ -48,8 +48,8 @@ const seen = z.object({
     .optional(),
 });
 
-/** What inspect.lua says of one lock. `vanished` is the holder whose key ended before anyone noticed. */
-export type Seen = LockView & { readonly vanished?: string | undefined };
+/** What inspect.lua says of one lock. `vanished` are the holders whose key ended before anyone noticed. */
+export type Seen = LockView & { readonly vanished: readonly string[] };
 
 export function lockView(lock: LockRef, json: string): Seen {
   const { capacity, ...found } = seen.parse(JSON.parse(json));
@@ -62,7 +62,7 @@ export function lockView(lock: LockRef, json: string): Seen {
     state: found.state,
     averageHoldMs: found.hold_us === undefined ? undefined : found.hold_us / 1000,
     at: found.at,
-    ...(found.vanished !== undefined && { vanished: found.vanished }),
+    vanished: found.vanished,
     holders: found.holders.map((holder) => ({
       agent: holder.agent_id ?? lock.id,
       lockId: holder.lock_id,

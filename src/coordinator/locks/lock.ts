@@ -84,9 +84,10 @@ export const agentSchema = idSchema('agent');
 export const resourceTypeSchema = idSchema('resourceType');
 
 /** One grant has one id, chosen by whoever asks, so that asking again after a lost reply is the same request. */
+export const LOCK_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 export const lockIdSchema = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'letters, digits, ".", "_" and "-", at most 128')
+  .regex(LOCK_ID, 'letters, digits, ".", "_" and "-", at most 128')
   .describe('Names this request and its grant. Give the same one again to ask again; never reuse it after release.');
 
 /** A lock that someone has. The token rises with each grant of the lock; writes made under it carry and check it. */

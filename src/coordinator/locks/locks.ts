@@ -8,6 +8,7 @@ import {
   type HeartbeatOutcome,
   inLockOrder,
   LEASE_CLASSES,
+  LOCK_ID,
   type LockRef,
   type LockView,
   lockIdSchema,
@@ -20,7 +21,7 @@ import type { Seen } from './lock-view.ts';
 import { type DueList, type Reaped, Reaper } from './reaper.ts';
 import { type Asked, acquireOutcome, heartbeatOutcome, releaseOutcomes } from './replies.ts';
 import { acquire, heartbeat, leave, release } from './scripts.ts';
-import { type AcquireRequest, acquireTerms, heartbeatTerms, type LockLimits, US } from './terms.ts';
+import { type AcquireRequest, acquireTerms, heartbeatTerms, type LockLimits, patienceMs, US } from './terms.ts';
 
 export type { LockPage } from './lock-reader.ts';
 export type { Wanted } from './lock-scripts.ts';
@@ -214,12 +215,13 @@ export class Locks {
 
   async #takeIndexed(part: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
     const [lock, { agent }] = [lockOf(part), part];
-    const { lease_us, lease_class, wait } = acquireTerms(request, limits);
+    const { lease_us, lease_class } = acquireTerms(request, limits);
+    const waits = (request.waitMs ?? 0) > 0;
     const leaseMs = lease_us / US + LEASE_CLASSES[lease_class].graceMs;
-    await this.#indexes?.intend(lock, agent, leaseMs, wait ? wait.patience_us / US : undefined);
+    await this.#indexes?.intend(lock, agent, leaseMs, waits ? patienceMs(request) : undefined);
     const outcome = await this.#take(part, request, limits);
     if (outcome.outcome === 'granted') {
-      await this.#indexes?.granted(lock, agent, leaseMs, wait !== null);
+      await this.#indexes?.granted(lock, agent, leaseMs, waits);
     } else {
       await this.#indexes?.ended(lock, agent);
       if (outcome.outcome !== 'queued') await this.#indexes?.stoppedWaiting(lock, agent);
@@ -291,5 +293,5 @@ const askedBy = ({ locks, agent, lockId }: GrantRef): Asked => ({
 
 function askedFor({ locks, agent, lockId = randomUUID() }: AcquireRequest): Asked {
   const wanted = locks.length > 1 ? [...locks].sort((a, b) => inLockOrder(a.lock, b.lock)) : locks;
-  return { wanted, agent, lockId: lockIdSchema.parse(lockId) };
+  return { wanted, agent, lockId: LOCK_ID.test(lockId) ? lockId : lockIdSchema.parse(lockId) };
 }

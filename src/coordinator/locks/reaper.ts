@@ -41,7 +41,7 @@ export class Reaper {
     const agents = new Set([
       ...holders.filter(({ state }) => state === 'expired').map(({ agent }) => agent),
       ...waiters.filter(({ alive }) => !alive).map(({ agent }) => agent),
-      ...(vanished === undefined ? [] : [vanished]),
+      ...vanished,
     ]);
     let [expired, silent] = [0, 0];
     for (const agent of agents.size > 0 ? agents : [NOBODY]) {

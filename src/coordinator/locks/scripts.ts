@@ -31,7 +31,7 @@ export const acquire = defineScript({
     lease_us: 'number',
     lease_class: 'string',
     hold_us: 'number',
-    wait: 'json',
+    wait: 'string',
   },
   reply: words,
 });

@@ -1,18 +1,5 @@
-import { type Clock, jittered } from '../../clock.ts';
-import { reason } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
-import { every, type Service } from '../../service.ts';
 import { IndexScrub } from './index-scrub.ts';
 import type { Locks } from './locks.ts';
-
-export interface SweeperOptions {
-  readonly locks: Locks;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly everyMs?: number;
-  /** Runs the work in one daemon at a time; undefined: another one does it. */
-  readonly onlyOne?: <T>(work: () => Promise<T>) => Promise<T | undefined>;
-}
 
 export interface Swept {
   /** Grants whose lease was over. */
@@ -23,31 +10,13 @@ export interface Swept {
   readonly orphans: number;
 }
 
-const EVERY_MS = 1_000;
 const BATCH = 500;
 const AT_ONCE = 50;
 
-/** Ends what nobody ends: leases that ran out, waiters that fell silent, entries that name locks which are not held. */
-export const sweeper = ({
-  locks,
-  clock,
-  log,
-  everyMs = EVERY_MS,
-  onlyOne = (work) => work(),
-}: SweeperOptions): Service => {
-  const scrub = new IndexScrub(locks);
-  return every('lock sweeper', {
-    clock,
-    pauseMs: () => jittered(everyMs),
-    tick: async () => {
-      const swept = await onlyOne(() => sweepOnce(locks, scrub));
-      if (swept && swept.expired + swept.silent + swept.orphans > 0) log.info('locks swept', { ...swept });
-    },
-    onError: (error) => log.warn('sweeping locks failed', { problem: reason(error) }),
-  });
-};
-
-/** Costs in proportion to what is overdue; the indexes are walked a little at a time beside it. */
+/**
+ * Ends what nobody ends: leases that ran out, waiters that fell silent, entries that name locks which are not held. Costs
+ * in proportion to what is overdue; the indexes are walked a little at a time beside it.
+ */
 export async function sweepOnce(locks: Locks, scrub: IndexScrub = new IndexScrub(locks)): Promise<Swept> {
   const holders = await sweepList(locks, 'registry');
   const waiters = await sweepList(locks, 'waiting');

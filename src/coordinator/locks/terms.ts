@@ -41,7 +41,7 @@ export function acquireTerms(request: AcquireRequest, limits: LockLimits) {
     lease_us: leaseUs(request.leaseMs, leaseClass, limits),
     lease_class: leaseClass,
     hold_us: maxHoldMs * US,
-    wait: waitMs > 0 ? waitTerms(request, waitMs, limits.depth) : null,
+    wait: waitMs > 0 ? JSON.stringify(waitTerms(request, waitMs, limits.depth)) : '',
   };
 }
 
@@ -51,9 +51,12 @@ export const heartbeatTerms = (extendMs: number | undefined, limits: LockLimits)
   extend_agent_us: leaseUs(extendMs, 'agent', limits),
 });
 
+/** How long a silent waiter counts as alive. */
+export const patienceMs = ({ leaseClass = 'process' }: AcquireRequest): number => LEASE_CLASSES[leaseClass].waiterMs;
+
 const waitTerms = (request: AcquireRequest, waitMs: number, depth: number) => ({
   us: waitMs * US,
-  patience_us: LEASE_CLASSES[request.leaseClass ?? 'process'].waiterMs * US,
+  patience_us: patienceMs(request) * US,
   depth,
   priority: request.priority ?? 0,
   queued: request.queued ?? false,

@@ -10,6 +10,11 @@ export interface WaiterOptions {
   readonly clock: Clock;
 }
 
+export interface Patience {
+  readonly blockMs: number;
+  readonly signal: AbortSignal;
+}
+
 type Queued = AcquireOutcome & { outcome: 'queued' };
 
 /** Words may be missed: who waits asks again at least this often, which also keeps its place. */
@@ -29,16 +34,35 @@ export class Waiter {
     this.#options = options;
   }
 
-  /** Gives up its place and throws the signal's reason when that is aborted. */
+  /** Asks until the lock is had or refused, for `blockMs` at most; then it answers `queued`, and the place is kept. */
+  async ask(request: AcquireRequest, { blockMs, signal }: Patience): Promise<AcquireOutcome> {
+    const { locks, clock } = this.#options;
+    const asked = { ...request, lockId: request.lockId ?? randomUUID() };
+    const deadline = clock.now() + Math.min(blockMs, request.waitMs ?? 0);
+    return this.#listening(asked, async (bell) => {
+      let outcome = await locks.acquire(asked);
+      while (outcome.outcome === 'queued' && clock.now() < deadline && !signal.aborted) {
+        await bell.next(this.#pause(outcome, deadline - clock.now()), signal);
+        outcome = await locks.acquire({ ...asked, queued: true });
+      }
+      return outcome;
+    });
+  }
+
+  /** Stays in line until `waitMs` is over. Gives up its place and throws the signal's reason when that is aborted. */
   async acquire(request: AcquireRequest, signal: AbortSignal = new AbortController().signal): Promise<AcquireOutcome> {
     const asked = { ...request, lockId: request.lockId ?? randomUUID() };
+    return this.#listening(asked, (bell) => this.#ask(asked, bell, signal));
+  }
+
+  /** Listening begins before the first question, so that no word falls between the two. */
+  async #listening<T>(asked: AcquireRequest, work: (bell: Bell) => Promise<T>): Promise<T> {
     const bell = new Bell(asked.agent, this.#options.clock);
-    // Listening begins before the first question, so that no word falls between the two.
-    const stops = await Promise.all(
-      this.#channels(asked).map((channel) => this.#options.channels.listen(channel, bell.heard)),
-    );
+    // Nobody calls whoever does not stand in line.
+    const channels = asked.waitMs ? this.#channels(asked) : [];
+    const stops = await Promise.all(channels.map((channel) => this.#options.channels.listen(channel, bell.heard)));
     try {
-      return await this.#ask(asked, bell, signal);
+      return await work(bell);
     } finally {
       for (const stop of stops) stop();
     }
@@ -70,7 +94,6 @@ export class Waiter {
     }
   }
 
-  /** The last try and the leaving are two calls: whoever is called in between takes the lock and keeps it. */
   async #giveUp(
     asked: AcquireRequest & { lockId: string },
     last: Queued,
@@ -96,29 +119,41 @@ export class Waiter {
   }
 }
 
-/** Rings when a channel calls this agent. A call that comes while nobody waits for it is kept. */
+/** Rings when a channel calls this agent: it is next, or the victim of a deadlock. A call that comes while nobody waits for it is kept. */
 class Bell {
-  readonly #word: string;
+  readonly #words: readonly string[];
   readonly #clock: Clock;
   #rung = false;
-  #ring = new AbortController();
+  #wake: (() => void) | undefined;
 
   constructor(agent: string, clock: Clock) {
-    this.#word = `promoted:${agent}`;
+    this.#words = [`promoted:${agent}`, `deadlock:${agent}`];
     this.#clock = clock;
   }
 
   readonly heard = (word: string): void => {
-    if (word !== this.#word) return;
+    if (!this.#words.includes(word)) return;
     this.#rung = true;
-    this.#ring.abort();
+    this.#wake?.();
   };
 
   async next(ms: number, signal: AbortSignal): Promise<void> {
-    if (!this.#rung) {
-      this.#ring = new AbortController();
-      await this.#clock.sleep(ms, AbortSignal.any([this.#ring.signal, signal]));
-    }
+    if (!this.#rung && !signal.aborted) await this.#pause(ms, signal);
     this.#rung = false;
+  }
+
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const over = new AbortController();
+    this.#wake = () => resolve(undefined);
+    signal.addEventListener('abort', resolve, { once: true });
+    void this.#clock.sleep(ms, over.signal).then(resolve);
+    await promise;
+    this.#wake = undefined;
+    // The lock may be free: what is left to tidy up waits until the question is on its way.
+    process.nextTick(() => {
+      over.abort();
+      signal.removeEventListener('abort', resolve);
+    });
   }
 }

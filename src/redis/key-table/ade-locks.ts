@@ -14,6 +14,7 @@ const FENCE_FIELDS = {
   state: 'held, released or expired',
   last_holder: 'who held it last',
   last_lock_id: 'the last grant, so that a repeated release is recognised',
+  sharing: 'JSON list of those who hold it shared: a copy, which outlives the lock',
   last_released: 'the grant that was released last, where others went on',
   hold_us: 'how long it is usually held: a running average in µs',
 } as const;

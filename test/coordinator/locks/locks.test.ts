@@ -436,6 +436,17 @@ describe('a waiter that is taken out', () => {
     expect(await ask('ann', JOB, WAIT)).toMatchObject({ outcome: 'granted' });
   });
 
+  test('goes before those who came after it, also when the lock is free and they are in line', async () => {
+    await ask('zoe', JOB);
+    const { since } = (await ask('ann', JOB, WAIT)) as { since: number };
+    await ask('bob', JOB, WAIT);
+    await room.locks.cancelWait(held('ann', JOB));
+    await give('zoe', JOB);
+
+    expect(await ask('cyd', JOB, WAIT)).toMatchObject({ outcome: 'queued' });
+    expect(await ask('ann', JOB, { ...WAIT, since })).toMatchObject({ outcome: 'granted' });
+  });
+
   test('is left alone if it has begun to wait anew', async () => {
     await ask('zoe', JOB);
     const queued = await ask('ann', JOB, WAIT);
@@ -509,6 +520,21 @@ describe('a resource lock', () => {
     expect(await agents(DB)).toEqual(['bob']);
     expect(await room.redis.client().exists('ade:lock:index:agent:ann')).toBe(0);
     expect(await room.told()).toContain('expired resource:database:prod-db-01 ann');
+  });
+
+  test.each([DB, READ_DB])('has tokens that rise, also when the clock steps back: %s', async (lock) => {
+    const first = tokenOf(await ask('ann', lock));
+    await give('ann', DB);
+    room.pass(-10_000);
+    expect(tokenOf(await ask('bob', lock))).toBeGreaterThan(first);
+  });
+
+  test('is not granted anew to a reader that asks again after its lease, while others read on', async () => {
+    await ask('ann', READ_DB);
+    room.pass(20_000);
+    await ask('bob', READ_DB);
+    room.pass(15_000);
+    expect(await ask('ann', READ_DB)).toMatchObject({ outcome: 'spent' });
   });
 
   test('ends as a whole with its last reader', async () => {

@@ -62,16 +62,13 @@ test('one holder at a time, tokens that rise and everyone served, however reques
     const agent = async (name: string) => {
       for (let round = 0; round < ROUNDS; round++) {
         const lockId = `${name}-${round}`;
-        for (;;) {
-          const outcome = await sure(() => locks.acquire({ agent: name, lockId, locks: wanted(JOB), waitMs: 600_000 }));
-          if (outcome.outcome === 'granted') {
-            expect(inside.size).toBe(0);
-            inside.add(name);
-            tokens.push(outcome.grants[0]?.token ?? 0);
-            break;
-          }
-          expect(outcome.outcome).toBe('queued');
-        }
+        const ask = () => locks.acquire({ agent: name, lockId, locks: wanted(JOB), waitMs: 600_000 });
+        let outcome = await sure(ask);
+        while (outcome.outcome === 'queued') outcome = await sure(ask);
+        expect(outcome).toMatchObject({ outcome: 'granted' });
+        expect(inside.size).toBe(0);
+        inside.add(name);
+        tokens.push(outcome.outcome === 'granted' ? (outcome.grants[0]?.token ?? 0) : 0);
         expect(await sure(() => locks.heartbeat(held(name, JOB, lockId)))).toMatchObject({ outcome: 'extended' });
         inside.delete(name);
         const [given] = await sure(() => locks.release(held(name, JOB, lockId)));

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
 import { IndexScrub } from '../../../src/coordinator/locks/index-scrub.ts';
 import { parseLock } from '../../../src/coordinator/locks/lock.ts';
-import { sweeper, sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
-import { silentLog } from '../../../src/log.ts';
+import { sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
 import { until } from '../../support/until.ts';
 import { complaints } from './invariants.ts';
 import { aLockRoom, asks, held, type LockRoom } from './room.ts';
@@ -61,6 +59,40 @@ test('ends a lock whose key is already gone', async () => {
   expect(await sweepOnce(room.locks)).toMatchObject({ expired: 0 });
   expect(await words('expired')).toEqual(['expired task:t-1 ann']);
   expect(await complaints(room, true)).toEqual([]);
+});
+
+test('ends each reader of a lock whose key is already gone, and no reader that gave it back', async () => {
+  for (const agent of ['ann', 'bob', 'cyd']) await ask(agent, `${DB}+shared`);
+  await room.locks.release(held('cyd', DB));
+  await room.redis.client().del('ade:lock:resource:db:main');
+  room.pass(30_001);
+
+  expect(await sweepOnce(room.locks)).toMatchObject({ expired: 2 });
+  expect((await words('expired')).toSorted()).toEqual(['expired resource:db:main ann', 'expired resource:db:main bob']);
+  expect(await complaints(room, true)).toEqual([]);
+});
+
+test('goes on with the readers that another sweep left', async () => {
+  for (const agent of ['ann', 'bob']) await ask(agent, `${DB}+shared`);
+  await room.redis.client().del('ade:lock:resource:db:main');
+  room.pass(30_001);
+
+  await room.locks.reapFor(parseLock(DB), 'bob');
+  expect(await sweepOnce(room.locks)).toMatchObject({ expired: 1 });
+  expect(await words('expired')).toEqual(['expired resource:db:main bob', 'expired resource:db:main ann']);
+  expect(await ask('wim', DB)).toMatchObject({ outcome: 'granted' });
+});
+
+test('does not take a writer that read before for a reader when its key is gone', async () => {
+  await ask('ann', `${DB}+shared`);
+  await ask('ann', DB);
+  await room.redis.client().del('ade:lock:resource:db:main');
+  room.pass(30_001);
+  expect(await sweepOnce(room.locks)).toMatchObject({ expired: 1 });
+  const { events } = await room.events.latest({ streams: ['lock'], limit: 100 });
+  const [read, wrote, ended] = events.map(({ payload }) => payload.fencing_token);
+  expect(ended).toBe(wrote);
+  expect(ended).not.toBe(read);
 });
 
 test('never takes a lock that was renewed', async () => {
@@ -139,21 +171,4 @@ test('a raw client’s entry in the queue holds nobody up', async () => {
   await redis.zadd('ade:lock:task:t-1:queue', 1, '{"agent_id":"raw"}', 2, 'no JSON');
   expect(await ask('ann', JOB)).toMatchObject({ outcome: 'granted' });
   expect(await redis.exists('ade:lock:task:t-1:queue')).toBe(0);
-});
-
-test('runs as a service that works only where it is the only one', async () => {
-  await ask('ann', JOB);
-  room.pass(30_001);
-  let turns = 0;
-  const service = sweeper({
-    locks: room.locks,
-    clock: systemClock,
-    log: silentLog,
-    everyMs: 1,
-    onlyOne: async (work) => (turns++ < 3 ? undefined : work()),
-  });
-  await service.start();
-  await until('the lock is swept', async () => (await words('expired')).length === 1);
-  await service.stop();
-  expect(turns).toBeGreaterThan(3);
 });

@@ -17,7 +17,10 @@ end
 
 local function grant_alone(item, token)
   enter_indexes(item, ends)
-  if item.upgrade then redis.call('DEL', item.lock) end
+  if item.upgrade then
+    redis.call('DEL', item.lock)
+    redis.call('HDEL', item.fence, 'sharing') -- guard
+  end
   redis.call('HSET', item.lock, item.kind == 't' and 'holder_agent_id' or 'exclusive_holder', args.agent,
     'acquired_at', now_text, 'expires_at', expires_text, 'purpose', args.purpose, 'heartbeat_count', '0', 'queue_length', '0',
     'lock_id', args.lock_id, 'fencing_token', token)

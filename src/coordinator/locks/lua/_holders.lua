@@ -61,6 +61,22 @@ local function grant_of(item, lock_id)
   end
 end
 
+-- Those who held a lock whose key ended before anyone noticed. The fence, which outlives it, still says so.
+local function vanished(item)
+  if item.kind == 'a' or #item.holders > 0 or item.state ~= 'held' then return {} end
+  if item.sharing then return cjson.decode(item.sharing) end
+  return { { agent_id = item.last_holder, lock_id = item.last_lock_id, fencing_token = whole_number(item.token) } }
+end
+
+-- The fence keeps a copy of who shares a lock: its key ends with the last of them, and each is to be told of.
+local function note_sharing(item, holders)
+  if #holders == 0 then
+    redis.call('HDEL', item.fence, 'sharing')
+  else
+    redis.call('HSET', item.fence, 'sharing', cjson.encode(holders)) -- guard
+  end
+end
+
 -- A shared lock is written as the list of those who hold it; when nobody does, there is no key, for an empty list is
 -- an object to cjson. The key lives as long as the last of them, the registry wakes the sweeper for the first.
 local function write_shared(item)
@@ -69,6 +85,7 @@ local function write_shared(item)
     local ends = ends_us(holder)
     first, last = math.min(first or ends, ends), math.max(last or ends, ends)
   end
+  note_sharing(item, item.holders)
   if not first then
     redis.call('DEL', item.lock)
     return

@@ -8,9 +8,7 @@
 --   args.agent     who calls
 --   args.grace_us  how long after its lease the lock of an agent-class holder is nobody else's yet
 -- Lines that keep a promise are marked: the suite fails without each of them.
--- @include ../../../redis/lua/_time.lua
-local now = now_us()
-local now_text = iso_time(now)
+-- @include _now.lua
 local whole = args.publish == 'PUBLISH'
 local registry, waiting, stream, index, waitfor
 local items = {}
@@ -26,7 +24,7 @@ do
     local item = {
       kind = kind, shared = string.sub(args.shape, i + 1, i + 1) == 's', lock = all[at + 1], queue = all[at + 2],
       waiters = all[at + 3], fence = all[at + 4], channel = all[at + 5], leases = false, type_index = false,
-      holders = {}, token = 0, state = false, last_lock_id = false, last_released = false, line = false, mine = false,
+      holders = {}, token = 0,
     }
     at = at + 5
     if kind == 'a' then
@@ -49,9 +47,9 @@ local function seconds(us)
 end
 
 local function read_fence(item)
-  local fence = redis.call('HMGET', item.fence, 'token', 'state', 'last_lock_id', 'last_released', 'last_holder')
+  local fence = redis.call('HMGET', item.fence, 'token', 'state', 'last_lock_id', 'last_released', 'last_holder', 'sharing')
   item.token, item.state = tonumber(fence[1]) or 0, fence[2]
-  item.last_lock_id, item.last_released, item.last_holder = fence[3], fence[4], fence[5]
+  item.last_lock_id, item.last_released, item.last_holder, item.sharing = fence[3], fence[4], fence[5], fence[6]
 end
 
 -- Says on the lock's channel and in the event stream what happened. Nobody may rely on the channel: it is a hint.
@@ -60,15 +58,14 @@ local told = {}
 local function tell(item, word, agent, facts)
   redis.call(args.publish == 'cluster' and 'PUBLISH' or args.publish, item.channel,
     word == 'expired' and word or word .. ':' .. agent)
-  local payload = '"agent_id":"' .. agent .. (facts or '"}')
   if not whole then
-    told[#told + 1], told[#told + 2] = 'lock:' .. word, '{' .. payload
+    told[#told + 1], told[#told + 2] = 'lock:' .. word, '{"agent_id":"' .. agent .. (facts or '"}')
     return
   end
   local name = string.sub(item.lock, 10)
   if item.kind == 'a' then name = string.gsub(name, ':capacity$', '') end
   redis.call('XADD', stream, 'MAXLEN', '~', ctx.keep, '*', 'event', 'lock:' .. word, 'timestamp', now_text,
-    'payload', '{"lock":"' .. name .. '",' .. payload, 'source', ctx.source)
+    'payload', '{"lock":"' .. name .. '","agent_id":"' .. agent .. (facts or '"}'), 'source', ctx.source)
 end
 
 local function with_told(reply)

@@ -10,12 +10,12 @@ local function waiter_of(item, lock_id)
 end
 
 -- Walks the line from its head and hands each live waiter to `visit` until that returns true. The dead are noted.
-local BATCH = 20
+-- Nearly always the first one decides, so it is looked at alone; then ever more at a time.
 local function walk(item, visit)
   item.dead = {}
-  local from = 0
+  local from, size = 0, 1
   repeat
-    local batch = redis.call('ZRANGE', item.queue, from, from + BATCH - 1, 'WITHSCORES')
+    local batch = redis.call('ZRANGE', item.queue, from, from + size - 1, 'WITHSCORES')
     for i = 1, #batch, 2 do
       local entry = batch[i]
       local parsed, waiter = pcall(cjson.decode, entry)
@@ -29,8 +29,9 @@ local function walk(item, visit)
         return
       end
     end
-    from = from + BATCH
-  until #batch < BATCH * 2
+    local isLast = #batch < size * 2
+    from, size = from + size, math.min(size * 4, 64)
+  until isLast
 end
 
 -- Who keeps a newcomer (or the waiter `lock_id`) from being next: the first live waiter before it that wants what

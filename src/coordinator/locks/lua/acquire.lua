@@ -3,47 +3,26 @@
 --   args.agent, args.lock_id, args.purpose
 --   args.lease_us, args.lease_class    how long without a beat; process or agent
 --   args.hold_us                       how long at most in all; 0: no limit
---   args.wait    null: do not wait in line. Else: us, patience_us (how long a silent waiter counts as alive), depth (longest
+--   args.wait    empty: do not wait in line. Else JSON: us, patience_us (how long a silent waiter counts as alive), depth (longest
 --                line), priority, queued (the caller believes it waits), since (its age in µs from an earlier try, or 0)
 -- Outcomes: GRANTED again acquired_at expires_at token… · QUEUED n position since expected_ms · HELD n · FULL n depth
 --   EXPIRED n agent… (call reap for them, then ask again) · SPENT n · REFUSED n why · DEADLOCK n since cycle · EVICTED
 --   n is the lock that decided. After QUEUED and HELD follow: waiting, free_in_ms, and four texts per holder.
+-- @include _usual-grant.lua
 -- @include _locks.lua
--- @include _grant.lua
-
--- The usual case first, before anything that only the others need is even set up: one lock, nobody there, nobody in line.
-local only = items[1]
-if #items == 1 and args.wait == cjson.null and not only.shared and only.kind ~= 'a'
-  and redis.call('EXISTS', only.lock, only.queue) == 0 then
-  read_fence(only)
-  local usual = true
-  if only.state == 'held' then usual = false end -- guard
-  if only.last_lock_id == args.lock_id then usual = false end -- guard
-  if only.last_released == args.lock_id then usual = false end -- guard
-  if usual then
-    local us = next_token(only)
-    local token = whole_number(us)
-    grant_alone(only, token)
-    seal(only, us, token)
-    return with_told({ 'GRANTED', 0, now_text, expires_text, token })
-  end
-end
-
 -- @include _holders.lua
+-- @include _grant.lua
 -- @include _queue.lua
-local wait = args.wait ~= cjson.null and args.wait or nil
+local wait = args.wait ~= '' and cjson.decode(args.wait) or nil
 local FENCE_SECONDS, WAITFOR_SECONDS = 7776000, 300
 
 -- Leases that are over, of holders or of a key that ended before anyone noticed.
 local function overdue(item)
-  local agents
+  local agents = {}
   for _, holder in ipairs(item.holders) do
-    if is_over(holder) then
-      agents = agents or {}
-      agents[#agents + 1] = holder.agent_id
-    end
+    if is_over(holder) then agents[#agents + 1] = holder.agent_id end
   end
-  if #item.holders == 0 and item.kind ~= 'a' and item.state == 'held' then return { item.last_holder } end
+  for _, holder in ipairs(vanished(item)) do agents[#agents + 1] = holder.agent_id end
   return agents
 end
 
@@ -94,7 +73,7 @@ for n, item in ipairs(items) do
     if why then return { 'REFUSED', n, why } end -- guard
   end
   local agents = overdue(item)
-  if agents then return { 'EXPIRED', n, unpack(agents) } end -- guard
+  if #agents > 0 then return { 'EXPIRED', n, unpack(agents) } end -- guard
   item.waiter = (item.line or wait) and waiter_of(item, args.lock_id)
   if item.waiter and item.waiter.aborted then
     local told = '?' .. whole_number(item.waiter.deadline) .. '|' .. whole_number(item.waiter.since) .. '|'

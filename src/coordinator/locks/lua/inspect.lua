@@ -9,7 +9,7 @@ local function describe(item)
   read_holders(item)
   local hold_us = redis.call('HGET', item.fence, 'hold_us')
   local lock = redis.call('HMGET', item.lock, 'purpose', 'heartbeat_count', 'max_tasks', 'active_tasks', 'queued_tasks', 'status', 'last_heartbeat')
-  local view = { at = now_text, token = whole_number(item.token), state = item.state or 'free', holders = {}, waiters = {},
+  local view = { at = now_text, token = whole_number(item.token), state = item.state or 'free', holders = {}, waiters = {}, vanished = {},
     shared = item.held_shared or false, last_holder = item.last_holder or nil, hold_us = hold_us or nil }
   for _, holder in ipairs(item.holders) do
     if not item.held_shared then holder.purpose, holder.heartbeat_count = lock[1] or '', tonumber(lock[2]) or 0 end
@@ -28,9 +28,8 @@ local function describe(item)
       view.capacity = { max_tasks = item.limit, active_tasks = item.active, queued_tasks = tonumber(lock[5]) or 0,
         status = lock[6] or 'active', last_heartbeat = lock[7] or '' }
     end
-  elseif #item.holders == 0 and item.state == 'held' then
-    view.vanished = item.last_holder or ''
   end
+  for _, holder in ipairs(vanished(item)) do table.insert(view.vanished, holder.agent_id) end
   local line = redis.call('ZRANGE', item.queue, 0, -1)
   for _, entry in ipairs(line) do
     local parsed, waiter = pcall(cjson.decode, entry)

@@ -16,9 +16,8 @@ for _, holder in ipairs(item.holders) do
   if holder.agent_id ~= args.agent then gone = false end -- guard
   table.insert(gone and ended or kept, holder)
 end
--- The key may have ended before anyone noticed; the fence still says that it was held, and by whom.
-local vanished = item.kind ~= 'a' and #item.holders == 0 and item.state == 'held' and item.last_holder == args.agent
-if vanished then ended[1] = { lock_id = item.last_lock_id, fencing_token = whole_number(item.token) } end
+local unseen = {}
+for _, holder in ipairs(vanished(item)) do table.insert(holder.agent_id == args.agent and ended or unseen, holder) end
 local lapsed = item.kind == 'a' and redis.call('ZRANGEBYSCORE', item.leases, '-inf', seconds(now)) or {}
 for _, lock_id in ipairs(lapsed) do
   ended[#ended + 1] = { lock_id = lock_id, fencing_token = redis.call('HGET', item.fence, 'lease:' .. lock_id) or '0' }
@@ -35,7 +34,8 @@ end
 if #lapsed > 0 and item.limit then redis.call('HSET', item.lock, 'active_tasks', item.active) end
 if #ended > 0 and item.kind ~= 'a' then
   write_shared(item)
-  if #kept == 0 then redis.call('HSET', item.fence, 'state', 'expired') end -- guard
+  if #unseen > 0 then note_sharing(item, unseen) end -- guard
+  if #kept + #unseen == 0 then redis.call('HSET', item.fence, 'state', 'expired') end -- guard
 end
 bury(item)
 local words = redis.call('HGETALL', item.waiters)
@@ -46,6 +46,7 @@ end
 note_length(item)
 
 local first = item.kind == 'a' and first_lease(item) or nil
+if #unseen > 0 then first = now end -- guard
 local holds = false
 for _, holder in ipairs(kept) do
   first = math.min(first or ends_us(holder), ends_us(holder))

@@ -3,26 +3,8 @@
 --   args.agent, args.lock_id
 --   args.forget   1: as if it had never been granted, for a caller that could not get the rest; the lock_id stays usable
 -- Outcomes: one word per lock: RELEASED · ALREADY · LOST
+-- @include _usual-release.lua
 -- @include _locks.lua
-
--- The usual case first, before anything that only the others need is even set up: one lock held alone, nobody in line.
-local only = items[1]
-if #items == 1 and only.kind ~= 'a' and args.forget == 0 and redis.call('EXISTS', only.queue) == 0 then
-  local lock = redis.call('HMGET', only.lock, 'lock_id', only.kind == 't' and 'holder_agent_id' or 'exclusive_holder', 'expires_at')
-  local usual = lock[1] == args.lock_id
-  if lock[2] ~= args.agent then usual = false end -- guard
-  if usual and lock[3] <= now_text then usual = false end -- guard
-  if usual then
-    redis.call('DEL', only.lock)
-    redis.call('HSET', only.fence, 'state', 'released') -- guard
-    if whole then redis.call('ZREM', registry, only.lock) end -- guard
-    if whole then redis.call('SREM', index, only.lock) end -- guard
-    if only.type_index then redis.call('SREM', only.type_index, only.lock) end -- guard
-    tell(only, 'released', args.agent, '","lock_id":"' .. args.lock_id .. '"}')
-    return with_told({ 'RELEASED' })
-  end
-end
-
 -- @include _holders.lua
 -- @include _queue.lua
 
@@ -55,7 +37,7 @@ end
 local function give_back(item)
   if item.kind == 'a' then return give_back_place(item) end
   table.remove(item.holders, item.at)
-  if #item.holders > 0 then return write_shared(item) end
+  if item.held_shared then return write_shared(item) end
   redis.call('DEL', item.lock)
 end
 
