@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
-import type { Config } from './config.ts';
 import { inspectPrdFile, type PrdFile } from './coordinator/prd/prd-file.ts';
+import type { Config } from './settings.ts';
 import type { Store } from './store/database.ts';
 import { countManifests } from './sync/asset-folder.ts';
 import { githubCheck } from './system/checks/github.ts';
@@ -13,6 +13,8 @@ export interface Probes {
   readonly clock: Clock;
   readonly fetch: typeof globalThis.fetch;
   readonly prd: PrdFile;
+  /** The folder of assets, and whether a person named it. */
+  readonly assets: { readonly dir: string; readonly named: boolean };
   /** Where a daemon of this data directory listens, if one does. */
   readonly listening?: string | undefined;
   /** A Redis that answers; or what to say instead of asking it. */
@@ -21,7 +23,7 @@ export interface Probes {
 }
 
 /** What `reeve doctor` looks at, from the ground up. The daemon and the command line ask the same questions. */
-export function checklist({ config, clock, fetch, prd, listening, redis, store }: Probes): Check[] {
+export function checklist({ config, clock, fetch, prd, assets, listening, redis, store }: Probes): Check[] {
   const { host, port } = config.http;
   const { apiUrl, repo, token } = config.github;
   return [
@@ -31,7 +33,7 @@ export function checklist({ config, clock, fetch, prd, listening, redis, store }
     ...('client' in redis ? redisChecks(redis) : [redis]),
     'check' in store ? storeCheck(store) : store,
     prdCheck(prd),
-    repo ? githubCheck({ apiUrl, repo, token, clock, fetch }) : assetsCheck(config.assets.dir),
+    repo ? githubCheck({ apiUrl, repo, token, clock, fetch }) : assetsCheck(assets),
     ...(token && !repo ? [githubCheck({ apiUrl, repo, token, clock, fetch })] : []),
     identityCheck,
   ];
@@ -53,10 +55,10 @@ const prdCheck = ({ path, sample }: PrdFile): Check => ({
   },
 });
 
-const assetsCheck = (dir: string): Check => ({
+const assetsCheck = ({ dir, named }: Probes['assets']): Check => ({
   name: 'assets',
   run: async () => {
-    const manifests = await countManifests(dir);
+    const manifests = await countManifests(dir, { named });
     return [
       manifests > 0
         ? ok(`${dir}: ${manifests} manifests`)

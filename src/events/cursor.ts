@@ -7,7 +7,9 @@ import { STREAM_NAMES, type StreamName } from './catalogue.ts';
  */
 export type Cursor = Readonly<Partial<Record<StreamName, string>>>;
 
-const ID = /^\d{1,16}-\d{1,20}$/;
+/** Both parts of an id are unsigned numbers of 64 bits. */
+const MOST = 2n ** 64n - 1n;
+const ID = /^\d{1,20}-\d{1,20}$/;
 
 /** 'system.1731912345000-0~lock.1731912345001-3': readable, safe in URLs and in Last-Event-ID. */
 export const formatCursor = (cursor: Cursor): string =>
@@ -20,7 +22,7 @@ export function parseCursor(text: string): Cursor {
     const dot = part.indexOf('.');
     return [part.slice(0, dot), part.slice(dot + 1)] as const;
   });
-  if (!entries.every(([stream, id]) => STREAM_NAMES.includes(stream as StreamName) && ID.test(id))) {
+  if (!entries.every(([stream, id]) => STREAM_NAMES.includes(stream as StreamName) && isPlace(id))) {
     throw new ReeveError('BAD_CURSOR', { cursor: text });
   }
   return Object.fromEntries(entries);
@@ -28,9 +30,29 @@ export function parseCursor(text: string): Cursor {
 
 /** Orders stream ids by time, then sequence. */
 export function compareIds(a: string, b: string): number {
-  const [aMs = '0', aSeq = '0'] = a.split('-');
-  const [bMs = '0', bSeq = '0'] = b.split('-');
-  return Number(aMs) - Number(bMs) || Number(aSeq) - Number(bSeq);
+  const [[aMs, aSeq], [bMs, bSeq]] = [halves(a), halves(b)];
+  if (aMs !== bMs) return aMs < bMs ? -1 : 1;
+  if (aSeq !== bSeq) return aSeq < bSeq ? -1 : 1;
+  return 0;
+}
+
+/** The place right before an entry: reading on from there begins with it. */
+export function placeBefore(id: string): string {
+  const [ms, seq] = halves(id);
+  if (seq > 0n) return `${ms}-${seq - 1n}`;
+  return ms > 0n ? `${ms - 1n}-${MOST}` : '0-0';
+}
+
+/** Whether Redis can read on from there; after the very last id there is nothing it could. */
+function isPlace(id: string): boolean {
+  if (!ID.test(id)) return false;
+  const [ms, seq] = halves(id);
+  return ms <= MOST && seq <= MOST && !(ms === MOST && seq === MOST);
+}
+
+function halves(id: string): readonly [ms: bigint, seq: bigint] {
+  const dash = id.indexOf('-');
+  return [BigInt(id.slice(0, dash)), BigInt(id.slice(dash + 1))];
 }
 
 export const advance = (

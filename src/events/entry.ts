@@ -5,7 +5,7 @@ export type Fields = Readonly<Record<string, string>>;
 /** Reads a stream entry. Raw clients may append anything, so a missing field is made up for rather than refused. */
 export function decodeEntry(stream: StreamName, id: string, flat: readonly string[]): ReeveEvent {
   const fields = pairs(flat);
-  const at = fields.timestamp ?? new Date(Number.parseInt(id, 10)).toISOString();
+  const at = fields.timestamp ?? timeOf(id);
   switch (STREAMS[stream].form) {
     case 'ade':
       return {
@@ -46,8 +46,14 @@ export function encodeFields(stream: StreamName, event: string, payload: Readonl
       return { event_type: event, ...known, ...(Object.keys(rest).length > 0 && { payload: JSON.stringify(rest) }) };
     }
     case 'sync':
-      return texts(payload);
+      return { ...texts(payload), op: event.replace(/^asset:/, '') };
   }
+}
+
+/** An id begins with the millisecond it was given in, unless a raw client made it up: then it may be beyond all dates. */
+function timeOf(id: string): string {
+  const time = new Date(Number.parseInt(id, 10));
+  return Number.isNaN(time.getTime()) ? 'unknown' : time.toISOString();
 }
 
 function pairs(flat: readonly string[]): Fields {

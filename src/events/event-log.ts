@@ -47,7 +47,9 @@ export class EventLog {
 
   /** What came after the cursor, oldest first; a stream that the cursor does not name is read from its beginning. */
   async since(cursor: Cursor, { streams = STREAM_NAMES, limit = 100 }: Range = {}): Promise<Page> {
-    const read = await Promise.all(streams.map((stream) => this.#after(stream, cursor[stream], limit + 1)));
+    const read = await Promise.all(
+      [...new Set(streams)].map((stream) => this.#after(stream, cursor[stream], limit + 1)),
+    );
     const merged = read.flatMap(({ events }) => events).sort(inOrder);
     const events = merged.slice(0, limit);
     const gaps = read.filter(({ gap }) => gap).map(({ stream }) => stream);
@@ -55,7 +57,8 @@ export class EventLog {
   }
 
   /** The newest ones, oldest of them first, and the place after them. */
-  async latest({ streams = STREAM_NAMES, limit = 100 }: Range = {}): Promise<Page> {
+  async latest({ streams: wanted = STREAM_NAMES, limit = 100 }: Range = {}): Promise<Page> {
+    const streams = [...new Set(wanted)];
     const redis = this.#connection.commands;
     const read = await Promise.all(
       streams.map(async (stream) =>
@@ -78,10 +81,10 @@ export class EventLog {
     return { stream, events, gap: id !== undefined && id !== '0-0' && (await this.#trimmedPast(redis, stream, id)) };
   }
 
-  /** Entries go only from the old end, so a gap shows as an oldest entry newer than the place asked for. */
+  /** Entries go only from the old end, so a gap shows as an oldest entry newer than the place asked for, or as none. */
   async #trimmedPast(redis: RedisClient, stream: StreamName, id: string): Promise<boolean> {
     const [oldest] = await redis.xrange(this.key(stream), '-', '+', 'COUNT', 1);
-    return oldest !== undefined && compareIds(oldest[0], id) > 0;
+    return oldest === undefined || compareIds(oldest[0], id) > 0;
   }
 }
 

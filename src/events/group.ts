@@ -53,16 +53,23 @@ export class GroupConsumer {
   /** Takes over what another consumer took and has left lying for `idleMs`: that one died. */
   async takeOver(idleMs: number, count: number): Promise<ReeveEvent[]> {
     const { connection, group, consumer } = this.#options;
-    const [, entries] = (await connection.commands.xautoclaim(
-      this.#key,
-      group,
-      consumer,
-      idleMs,
-      '0-0',
-      'COUNT',
-      count,
-    )) as [string, (Entry | null)[]];
-    return this.#decode(entries.filter((entry) => entry !== null));
+    const taken: ReeveEvent[] = [];
+    let from = '0-0';
+    do {
+      // One call looks at so many entries and no more; those of a consumer that is alive may stand in front.
+      const [next, entries] = (await connection.commands.xautoclaim(
+        this.#key,
+        group,
+        consumer,
+        idleMs,
+        from,
+        'COUNT',
+        count - taken.length,
+      )) as [string, (Entry | null)[]];
+      taken.push(...this.#decode(entries.filter((entry) => entry !== null)));
+      from = next;
+    } while (from !== '0-0' && taken.length < count);
+    return taken;
   }
 
   async acknowledge(events: readonly ReeveEvent[]): Promise<void> {

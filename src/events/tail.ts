@@ -1,6 +1,6 @@
 import { backOff, type Clock } from '../clock.ts';
 import type { Logger } from '../log.ts';
-import type { Connection, RedisClient } from '../redis/connection.ts';
+import { type Connection, hangUp, type RedisClient } from '../redis/connection.ts';
 import { type Service, service } from '../service.ts';
 import { type ReeveEvent, STREAM_NAMES, type StreamName } from './catalogue.ts';
 import { decodeEntry } from './entry.ts';
@@ -48,9 +48,12 @@ export function createTail({ connection, events, clock, log }: TailOptions): Tai
     while (!signal.aborted) {
       let client: RedisClient | undefined;
       try {
-        client = await connection.blocking();
-        const hangUp = () => client?.disconnect();
-        signal.addEventListener('abort', hangUp, { once: true });
+        client = await connection.blocking(signal);
+        const taken = client;
+        // A read that blocks notices nothing else. The listener goes with its client, or each break would leave one behind.
+        const over = () => hangUp(taken);
+        signal.addEventListener('abort', over, { once: true });
+        taken.once('end', () => signal.removeEventListener('abort', over));
         while (!signal.aborted) {
           await readOnce(client, streams, places);
           failures = 0;
@@ -60,7 +63,7 @@ export function createTail({ connection, events, clock, log }: TailOptions): Tai
         if (failures === 0) log.warn('following the events failed, trying again', { problem: String(error) });
         await clock.sleep(backOff(failures++, 100, 5_000), signal);
       } finally {
-        client?.disconnect();
+        if (client) hangUp(client);
       }
     }
   }

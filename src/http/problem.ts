@@ -6,6 +6,7 @@ export function requestError(error: unknown, limitBytes: number): ReeveError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ReeveError('BODY_TOO_LARGE', { limitBytes }, { cause: error });
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new ReeveError('UNSUPPORTED_MEDIA_TYPE', {}, { cause: error });
   if (!(error instanceof ReeveError) && error instanceof Error && status >= 400 && status < 500) {
     const hint = 'Send JSON with content-type: application/json.';
     return new ReeveError('USAGE', { problem: error.message, hint }, { cause: error });

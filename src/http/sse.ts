@@ -30,10 +30,13 @@ export async function streamEvents(
   try {
     for await (const { cursor, kind, item } of events) {
       if (signal.aborted) break;
-      await send(`id: ${cursor}\nevent: ${kind}\ndata: ${JSON.stringify(item)}\n\n`);
+      await send(`id: ${cursor}\nevent: ${oneLine(kind)}\ndata: ${JSON.stringify(item)}\n\n`);
     }
   } finally {
     out.end();
     await keepAlive;
   }
 }
+
+/** A line break would end the field, and what follows it would be read as another. Raw clients name events as they like. */
+const oneLine = (text: string): string => text.replace(/[\r\n]+/g, ' ');

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { ReeveEvent } from '../events/catalogue.ts';
+import { EVENTS, type ReeveEvent } from '../events/catalogue.ts';
 import type { DependencyState } from '../system/readiness.ts';
 
 export interface MetricsOptions {
@@ -71,6 +71,7 @@ export function createMetrics({ version, dependencies, redisRestarts }: MetricsO
       return registry.metrics();
     },
     observe: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
-    count: ({ stream, event }) => events.inc({ stream, event: event.slice(0, 64) }),
+    // Raw clients may name events as they like: each name of theirs would be a series for ever.
+    count: ({ stream, event }) => events.inc({ stream, event: Object.hasOwn(EVENTS, event) ? event : 'other' }),
   };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type ReeveEvent, STREAM_NAMES, type StreamName } from '../events/catalogue.ts';
-import { advance, type Cursor, compareIds, formatCursor, parseCursor } from '../events/cursor.ts';
+import { advance, type Cursor, compareIds, formatCursor, parseCursor, placeBefore } from '../events/cursor.ts';
 import { type Context, defineOperation, type Followed, type Operation } from './operation.ts';
 
 const event = z
@@ -54,7 +54,8 @@ export const eventOperations: readonly Operation[] = [
         gaps: page.gaps,
       };
     },
-    follow: followEvents,
+    // A bad cursor is refused here, before a stream begins that could only break off.
+    follow: (context, input) => followEvents(context, input, input.since ? parseCursor(input.since) : undefined),
   }),
 ];
 
@@ -65,7 +66,8 @@ const BATCH = 500;
 /** Past events first, then new ones as they come; between them none is lost or shown twice. */
 async function* followEvents(
   { rooms, signal }: Context,
-  { stream: streams, since, limit }: Input,
+  { stream: streams, limit }: Input,
+  since: Cursor | undefined,
 ): AsyncIterable<Followed> {
   const wanted = new Set<StreamName>(streams ?? STREAM_NAMES);
   const waiting: ReeveEvent[] = [];
@@ -78,17 +80,17 @@ async function* followEvents(
     wake();
   });
   signal.addEventListener('abort', () => wake(), { once: true });
-  let place: Cursor = {};
+  let place = since ?? {};
   const tell = (one: ReeveEvent): Followed => {
     place = advance(place, one);
     return { cursor: formatCursor(place), kind: one.event, item: one };
   };
   try {
-    if (since) place = parseCursor(since);
-    else {
+    if (!since) {
       const { events, cursor } = await rooms.events.latest({ streams, limit });
+      // The place is whole from the first event on: who is cut off among these goes on with the rest of them.
+      place = { ...cursor, ...beforeFirst(events) };
       for (const one of events) yield tell(one);
-      place = cursor;
     }
     while (!signal.aborted) {
       if (behind) {
@@ -97,7 +99,8 @@ async function* followEvents(
         waiting.length = 0;
         const page = await rooms.events.since(place, { streams, limit: BATCH });
         for (const one of page.events) yield tell(one);
-        behind = page.more;
+        // Not simply set: while these were sent, so many new ones may have come that the listener gave up again.
+        behind ||= page.more;
         continue;
       }
       const next = waiting.shift();
@@ -113,3 +116,6 @@ async function* followEvents(
     stopListening();
   }
 }
+
+const beforeFirst = (events: readonly ReeveEvent[]): Cursor =>
+  Object.fromEntries(events.toReversed().map(({ stream, id }) => [stream, placeBefore(id)]));

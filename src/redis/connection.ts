@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { backOff, type Clock, withDeadline } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
@@ -9,15 +8,29 @@ import type { RedisTarget } from './target.ts';
 
 export type RedisClient = Redis | Cluster;
 
+/**
+ * Closes a client, once: a second time would arm a timer in ioredis that nothing clears. Between two attempts to
+ * connect there is no socket whose closing would tell of the end, so whoever waits for it is told here.
+ */
+export function hangUp(client: RedisClient): void {
+  if (client.status === 'end') return;
+  const isBetweenAttempts = client.status === 'reconnecting';
+  client.disconnect();
+  if (isBetweenAttempts) client.emit('end');
+}
+
+/** How long after that ioredis cuts a socket that does not close; until then its timer keeps the process alive. */
+const HANG_UP_MS = 50;
+
 /** The clients that share one Redis. Which one to use follows from what the command does to its connection. */
 export interface Connection extends Service {
   /** Ordinary commands and scripts. Never resends: a command whose reply was lost fails as REDIS_REPLY_UNKNOWN. */
   readonly commands: RedisClient;
   /** Subscriptions; they are taken up again by themselves after a break. */
   readonly subscriber: RedisClient;
-  /** A client of its own for commands that block (XREAD BLOCK, BLMOVE). Whoever takes it disconnects it. */
-  blocking(): Promise<RedisClient>;
-  /** Lends a client that nobody else uses meanwhile, for WATCH and MULTI. */
+  /** A client of its own for commands that block (XREAD BLOCK, BLMOVE). Whoever takes it hangs it up. */
+  blocking(signal?: AbortSignal): Promise<RedisClient>;
+  /** Lends a client that nobody else uses meanwhile, for WATCH and MULTI. If its connection breaks, it stays broken. */
   exclusive<T>(work: (client: RedisClient) => Promise<T>): Promise<T>;
   /** Resolves when commands can be sent: at once, or after a break when the connection is back. */
   whenReady(signal: AbortSignal): Promise<void>;
@@ -51,8 +64,10 @@ export function connectRedis(options: ConnectionOptions): Connection {
     if (!clients) throw new ReeveError('REDIS_UNAVAILABLE', { address: 'redis', problem: 'not connected yet' });
     return clients;
   };
-  const life = service('redis connection', async () => {
+  const life = service('redis connection', async (signal) => {
+    signal.throwIfAborted();
     const opened = new Clients(options);
+    signal.addEventListener('abort', () => opened.close(), { once: true });
     try {
       await opened.open();
     } catch (error) {
@@ -62,7 +77,6 @@ export function connectRedis(options: ConnectionOptions): Connection {
     clients = opened;
     return () => {
       clients = undefined;
-      opened.close();
     };
   });
   return {
@@ -82,9 +96,9 @@ export function connectRedis(options: ConnectionOptions): Connection {
     get server() {
       return live().server;
     },
-    whenReady: (signal) => live().whenReady(signal),
-    blocking: () => live().extra('blocking'),
-    exclusive: (work) => live().lend(work),
+    whenReady: async (signal) => live().whenReady(signal),
+    blocking: async (signal) => live().extra('blocking', signal),
+    exclusive: async (work) => live().lend(work),
   };
 }
 
@@ -111,59 +125,78 @@ class Clients {
   async open(): Promise<void> {
     const { clock, connectTimeoutMs } = this.#options;
     const { address } = this.target;
-    const late = () =>
-      (this.#lastError && redisFailure(this.#lastError, address)) ??
-      new ReeveError('REDIS_UNAVAILABLE', { address, problem: this.#lastError?.message ?? 'no answer' });
-    await withDeadline(clock, connectTimeoutMs, this.#both(), late);
-    this.server = await serverInfo(this.commands);
+    const both = Promise.all([this.commands, this.subscriber].map((client) => ready(client, address)));
+    await withDeadline(clock, connectTimeoutMs, both, () => this.#noAnswer());
+    this.server = await serverInfo(this.commands).catch((error: unknown) => {
+      throw redisFailure(error, address) ?? error;
+    });
   }
 
-  async #both(): Promise<void> {
-    await Promise.all([this.commands, this.subscriber].map((client) => ready(client, this.target.address)));
+  /** Not with `once` of node:events, which takes the 'error' of each vain attempt for the end of the waiting. */
+  whenReady(signal: AbortSignal): Promise<void> {
+    const { commands } = this;
+    return new Promise((resolve, reject) => {
+      if (commands.status === 'ready') return resolve();
+      if (signal.aborted) return reject(signal.reason);
+      const back = () => {
+        signal.removeEventListener('abort', over);
+        resolve();
+      };
+      const over = () => {
+        commands.off('ready', back);
+        reject(signal.reason);
+      };
+      commands.once('ready', back);
+      signal.addEventListener('abort', over, { once: true });
+    });
   }
 
-  async whenReady(signal: AbortSignal): Promise<void> {
-    if (this.commands.status !== 'ready') await once(this.commands, 'ready', { signal });
-  }
-
-  async extra(role: Role): Promise<RedisClient> {
-    const client = this.#create(role);
+  async extra(role: Role, signal?: AbortSignal): Promise<RedisClient> {
+    signal?.throwIfAborted();
     const { clock, connectTimeoutMs } = this.#options;
-    const late = () => new ReeveError('REDIS_UNAVAILABLE', { address: this.target.address, problem: 'no answer' });
+    const client = this.#create(role);
+    const giveUp = () => hangUp(client);
+    signal?.addEventListener('abort', giveUp, { once: true });
     try {
-      await withDeadline(clock, connectTimeoutMs, ready(client, this.target.address), late);
+      await withDeadline(clock, connectTimeoutMs, ready(client, this.target.address), () => this.#noAnswer());
+      return client;
     } catch (error) {
-      client.disconnect();
+      giveUp();
       throw error;
+    } finally {
+      signal?.removeEventListener('abort', giveUp);
     }
-    return client;
   }
 
   async lend<T>(work: (client: RedisClient) => Promise<T>): Promise<T> {
     const client = this.#pooled() ?? (await this.extra('exclusive'));
+    let isClean = false;
     try {
       const result = await work(client);
-      // EXEC and DISCARD end a WATCH; a work that did neither must not leave its watches to the next borrower.
-      if (client instanceof Redis) await client.unwatch();
-      this.#idle.push(client);
+      isClean = await unwatched(client);
       return result;
-    } catch (error) {
-      // Nobody knows in what state the work left it.
-      client.disconnect();
-      throw error;
+    } finally {
+      // After a failure nobody knows in what state the work left it.
+      if (isClean) this.#idle.push(client);
+      else hangUp(client);
     }
+  }
+
+  #noAnswer(): ReeveError {
+    const problem = this.#lastError?.message ?? 'no answer';
+    return new ReeveError('REDIS_UNAVAILABLE', { address: this.target.address, problem }, { cause: this.#lastError });
   }
 
   #pooled(): RedisClient | undefined {
     for (let client = this.#idle.pop(); client; client = this.#idle.pop()) {
       if (client.status === 'ready') return client;
-      client.disconnect();
+      hangUp(client);
     }
     return undefined;
   }
 
   close(): void {
-    for (const client of this.#all) client.disconnect();
+    for (const client of this.#all) hangUp(client);
   }
 
   #create(role: Role): RedisClient {
@@ -176,25 +209,33 @@ class Clients {
   }
 
   #redis(target: RedisTarget & { kind: 'standalone' }, role: Role): Redis {
-    return new Redis({
+    let isWatching = false;
+    const client = new Redis({
       ...target.options,
       ...this.#patience(role),
       lazyConnect: true,
-      retryStrategy: (times) => backOff(times - 1, 50, 2_000),
+      // A WATCH ends with its connection: if a lent client came back by itself, an EXEC would pass unwatched.
+      retryStrategy: (times) => (isWatching ? null : backOff(times - 1, 50, 2_000)),
       connectionName: `${this.#options.name}:${role}`,
     });
+    if (role === 'exclusive') {
+      client.once('ready', () => {
+        isWatching = true;
+      });
+    }
+    return client;
   }
 
   #cluster(target: RedisTarget & { kind: 'cluster' }, role: Role): Cluster {
     const { enableOfflineQueue, ...patience } = this.#patience(role);
-    return new Cluster(target.nodes, {
+    const client = new Cluster(target.nodes, {
       ...target.options,
       lazyConnect: true,
       enableOfflineQueue,
       shardedSubscribers: role === 'subscriber',
-      // A failover takes some seconds; 64 tries of 200 ms outlast it.
-      maxRedirections: 64,
-      retryDelayOnFailover: 200,
+      // Zero is never: a command that was under way when a node went down may have run there, and must not run again.
+      retryDelayOnFailover: 0,
+      retryDelayOnClusterDown: 0,
       clusterRetryStrategy: (times) => backOff(times - 1, 50, 2_000),
       redisOptions: {
         ...target.options.redisOptions,
@@ -202,6 +243,14 @@ class Clients {
         connectionName: `${this.#options.name}:${role}`,
       },
     });
+    // Connected before the first command comes: the library refuses those that come while it connects.
+    client.on('+node', (node: Redis) => void (node.status === 'wait' && node.connect().catch(() => {})));
+    if (role === 'exclusive') {
+      client.once('ready', () => {
+        for (const node of client.nodes('master')) node.once('end', () => hangUp(client));
+      });
+    }
+    return client;
   }
 
   /**
@@ -211,6 +260,7 @@ class Clients {
   #patience(role: Role) {
     const waits = role === 'subscriber' || role === 'blocking';
     return {
+      disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: role === 'subscriber',
       maxRetriesPerRequest: role === 'subscriber' ? null : 0,
       ...(!waits && { commandTimeout: this.#options.commandTimeoutMs }),
@@ -224,7 +274,7 @@ class Clients {
   }
 }
 
-/** Connecting goes on in the background after a first failure; only a refused login is hopeless at once. */
+/** Connecting goes on in the background after a first failure; hopeless at once are a refused login and a given-up client. */
 function ready(client: RedisClient, address: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const hopeless = (error: Error) => {
@@ -234,10 +284,26 @@ function ready(client: RedisClient, address: string): Promise<void> {
     client.on('error', hopeless);
     client.once('ready', () => {
       client.off('error', hopeless);
-      resolve();
+      resolve(client instanceof Cluster ? nodesReady(client) : undefined);
     });
+    client.once('end', () => reject(new ReeveError('REDIS_UNAVAILABLE', { address, problem: 'it was given up' })));
     client.connect().catch(hopeless);
   });
+}
+
+async function nodesReady(cluster: Cluster): Promise<void> {
+  const connecting = cluster.nodes('master').filter(({ status }) => status !== 'ready' && status !== 'end');
+  await Promise.all(
+    connecting.map((node) => new Promise((settle) => void node.once('ready', settle).once('end', settle))),
+  );
+}
+
+/** EXEC and DISCARD end a WATCH; a work that did neither must not leave its watches to the next borrower. */
+async function unwatched(client: RedisClient): Promise<boolean> {
+  const connections = client instanceof Cluster ? client.nodes('master') : [client];
+  const replies = await Promise.all(connections.map((one) => one.unwatch())).catch(() => []);
+  // Inside a MULTI that was left open it is only queued.
+  return replies.length > 0 && replies.every((reply) => reply === 'OK');
 }
 
 async function serverInfo(client: RedisClient): Promise<ServerInfo> {

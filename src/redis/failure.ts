@@ -6,27 +6,31 @@ import { ReeveError, reason } from '../errors.ts';
  */
 export function redisFailure(error: unknown, address: string): ReeveError | undefined {
   if (!(error instanceof Error)) return undefined;
+  // A cluster that cannot be reached holds what its last node said.
+  const { lastNodeError } = error as { lastNodeError?: unknown };
+  if (lastNodeError) return redisFailure(lastNodeError, address);
   const code = 'code' in error ? String(error.code) : '';
   const problem = reason(error);
-  // The connection closed while a reply was awaited: the command may have run.
-  if (error.name === 'MaxRetriesPerRequestError' || problem === 'Command timed out') {
+  if (error.name === 'MaxRetriesPerRequestError' || REPLY_LOST.test(problem)) {
     return new ReeveError('REDIS_REPLY_UNKNOWN', { address }, { cause: error });
   }
-  if (/^(WRONGPASS|NOAUTH|NOPERM)\b|^ERR (invalid password|AUTH|Client sent AUTH)/.test(problem)) {
-    return new ReeveError('REDIS_REFUSED', { address, problem }, { cause: error });
-  }
-  if (
-    /^E(CONN|NOENT|NOTFOUND|PIPE|HOSTUNREACH|NETUNREACH|TIMEDOUT|AI_AGAIN)/.test(code) ||
-    /^(LOADING|MASTERDOWN|CLUSTERDOWN|READONLY|TRYAGAIN)\b/.test(problem) ||
-    /^(Stream isn't writeable|Connection is closed|Connection in subscriber mode|All sentinels are unreachable)/.test(
-      problem,
-    ) ||
-    error.name === 'ClusterAllFailedError'
-  ) {
+  if (REFUSING.test(problem)) return new ReeveError('REDIS_REFUSED', { address, problem }, { cause: error });
+  if (UNREACHABLE.test(code) || NOT_NOW.test(problem) || NOT_SENT.test(problem)) {
     return new ReeveError('REDIS_UNAVAILABLE', { address, problem: unavailable(code, problem) }, { cause: error });
   }
   return undefined;
 }
 
+/** The connection closed, or patience ended, while a reply was awaited: the command may have run. */
+const REPLY_LOST = /^(Command timed out|Connection is closed|Command aborted due to connection close)/;
+const REFUSING = /^(WRONGPASS|NOAUTH|NOPERM)\b|^ERR (invalid password|AUTH|Client sent AUTH)/;
+const UNREACHABLE = /^E(CONN|NOENT|NOTFOUND|PIPE|HOSTUNREACH|NETUNREACH|TIMEDOUT|AI_AGAIN)/;
+/** Answers of a server that will not do it at present, and has not. */
+const NOT_NOW =
+  /^(LOADING|MASTERDOWN|CLUSTERDOWN|READONLY|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS)\b|^ERR max number of clients reached/;
+/** What the client says of commands that never left it. */
+const NOT_SENT =
+  /^(Stream isn't writeable|Cluster isn't ready|Cluster is ended|Too many Cluster redirections|Connection in subscriber mode|All sentinels are unreachable|Failed to refresh slots cache)/;
+
 const unavailable = (code: string, problem: string): string =>
-  problem.startsWith("Stream isn't writeable") ? 'there is no connection' : problem || code;
+  /isn't (writeable|ready)/.test(problem) ? 'there is no connection' : problem || code;

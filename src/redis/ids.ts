@@ -147,8 +147,10 @@ export const decodeId = (id: Id<EncodedKind>): string => decodeURIComponent(id);
 /** A schema for operations. Kinds that are encoded take the text as people write it and give the id. */
 export function idSchema<K extends IdKind>(kind: K): z.ZodType<Id<K>, string> {
   const rule: IdRule = ID_RULES[kind];
-  const schema = rule.encoded ? encodingSchema(kind as EncodedKind, rule) : plainSchema(kind, rule);
-  return schema as unknown as z.ZodType<Id<K>, string>;
+  const schema: z.ZodType<unknown, string> = rule.encoded
+    ? encodingSchema(kind as EncodedKind, rule)
+    : plainSchema(kind, rule);
+  return schema as z.ZodType<Id<K>, string>;
 }
 
 export const DEFAULT_PROJECT = 'odyssey';

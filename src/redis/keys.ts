@@ -17,7 +17,7 @@ export type Keyspace = { readonly [N in KeyName]: (...parts: Parts<Open<(typeof 
 
 /** Builders that spell keys. A part that breaks the rule of its kind is refused before anything reaches Redis. */
 export function keyspace(options: KeyspaceOptions): Keyspace {
-  return Object.fromEntries(KEY_NAMES.map((name) => [name, builder(name, options)])) as unknown as Keyspace;
+  return Object.fromEntries(KEY_NAMES.map((name) => [name, builder(name, options)])) as Keyspace;
 }
 
 /**

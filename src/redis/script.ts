@@ -111,7 +111,7 @@ function prelude(spec: ScriptSpec<string, string, Args, unknown>, usesContext: b
     `local keys = { ${fields([...single, ...list])} }`,
     `local args = { ${fields(decoded(spec.args, 0))} }`,
     ...(usesContext ? [`local ctx = { ${fields(decoded(CONTEXT, Object.keys(spec.args).length))} }`] : []),
-    ...(spec.constants ? [`local const = cjson.decode([==[${JSON.stringify(spec.constants)}]==])`] : []),
+    ...(spec.constants ? [`local const = cjson.decode([==[${jsonForLua(spec.constants)}]==])`] : []),
   ];
 }
 
@@ -188,5 +188,9 @@ function inline(file: URL, seen = new Set<string>()): string {
   return readFileSync(file, 'utf8').replace(INCLUDE, (_, relative: string) => inline(new URL(relative, file), seen));
 }
 
-const withoutCommentsAndTexts = (lua: string): string =>
-  lua.replace(/--.*$/gm, '').replace(/'[^'\n]*'|"[^"\n]*"/g, "''");
+/** JSON has an equals sign only inside its texts; spelt otherwise there, nothing can close the long bracket. */
+const jsonForLua = (value: unknown): string => JSON.stringify(value).replaceAll('=', '\\u003d');
+
+/** Comments and texts in one pass: either may hold what begins the other. */
+const COMMENT_OR_TEXT = /--\[\[[\s\S]*?\]\]|--.*|\[\[[\s\S]*?\]\]|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g;
+const withoutCommentsAndTexts = (lua: string): string => lua.replace(COMMENT_OR_TEXT, "''");
