@@ -12,7 +12,7 @@ export interface Candidate {
   readonly capabilities: readonly string[];
 }
 
-/** Takes any task that asks for no one else: what nothing speaks for, and agents that named no type. */
+/** The type of work that nothing speaks for, and of agents that named no type. */
 export const GENERAL = 'general-purpose';
 
 interface TypeRule {
@@ -42,36 +42,40 @@ export function suggestType(task: WantedSkills, rules: readonly TypeRule[] = TYP
   return rules.find(speaksFor)?.type ?? GENERAL;
 }
 
-export type Fit =
+/** Ready work is kept in lanes: one for each suggested type, and one for each type that tasks ask for by name. */
+export const laneOf = (task: WantedSkills, rules?: readonly TypeRule[]): string =>
+  task.agent_type ? `only.${task.agent_type.toLowerCase()}` : suggestType(task, rules);
+
+/**
+ * The lanes an agent may take from, its own first. A specialist, one whose type the rules suggest, does its own work and
+ * what nothing speaks for; any other agent is a generalist, whatever it calls itself, and does all but what asks for
+ * someone else by name.
+ */
+export function lanesFor(agentType: string, rules: readonly TypeRule[] = TYPE_RULES): string[] {
+  const named = `only.${agentType.toLowerCase()}`;
+  const own = rules.find(({ type }) => isSame(type, agentType));
+  return own ? [named, own.type, GENERAL] : [named, GENERAL, ...rules.map(({ type }) => type)];
+}
+
+export type Match =
   | { readonly fits: true; readonly score: number }
   | { readonly fits: false; readonly lacks: 'type' | 'capabilities'; readonly missing: readonly string[] };
 
-/**
- * Whether an agent may take a task, and how well it suits it: 2 for its own type, 1 for each technology it knows.
- * A general agent takes what asks for no type by name; a specialist also takes general work, but after its own.
- */
-export function fit(agent: Candidate, task: WantedSkills, rules?: readonly TypeRule[]): Fit {
-  const type = suggestType(task, rules);
-  if (task.agent_type && !isSame(agent.agent_type, type)) return { fits: false, lacks: 'type', missing: [type] };
-  const isAllowed = isSame(agent.agent_type, type) || type === GENERAL || isSame(agent.agent_type, GENERAL);
-  if (!isAllowed) return { fits: false, lacks: 'type', missing: [type] };
+/** Whether an agent may take a task, and how well it suits: 2 for its own lane, 1 for each technology it knows. */
+export function match(agent: Candidate, task: WantedSkills, rules?: readonly TypeRule[]): Match {
+  const lane = laneOf(task, rules);
+  const lanes = lanesFor(agent.agent_type, rules);
+  if (!lanes.includes(lane)) return { fits: false, lacks: 'type', missing: [suggestType(task, rules)] };
   const has = new Set(agent.capabilities.map(joined));
   const missing = task.requires.filter((capability) => !has.has(joined(capability)));
   if (missing.length > 0) return { fits: false, lacks: 'capabilities', missing };
   const known = task.tech_stack.filter((tech) => has.has(joined(tech))).length;
-  return { fits: true, score: (isSame(agent.agent_type, type) ? 2 : 0) + known };
+  return { fits: true, score: (isSame(agent.agent_type, suggestType(task, rules)) ? 2 : 0) + known };
 }
 
-/** The ready sets an agent of this type looks at, in order: its own work first. A general agent looks at all. */
-export function typesFor(agentType: string, known: readonly string[]): string[] {
-  if (isSame(agentType, GENERAL)) return [GENERAL, ...known.filter((type) => type !== GENERAL)];
-  return [agentType, GENERAL];
-}
-
-/** Ready work that no living agent can take, by what is lacking: a matter for people, not for silence. */
-export function unservable<T extends WantedSkills>(ready: readonly T[], agents: readonly Candidate[]): T[] {
-  return ready.filter((task) => !agents.some((agent) => fit(agent, task).fits));
-}
+/** Ready work that no living agent can take: a matter for people, not for silence. */
+export const unservable = <T extends WantedSkills>(ready: readonly T[], agents: readonly Candidate[]): T[] =>
+  ready.filter((task) => !agents.some((agent) => match(agent, task).fits));
 
 const words = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}+#]+/gu) ?? [];
 /** "Full Stack" is "fullstack", "Next.js" is "nextjs". */

@@ -14,8 +14,10 @@ export type PrdFormat = 'A' | 'B';
 export interface PrdDb {
   readonly format: PrdFormat;
   readonly path: string;
-  /** Whether another program committed since this was last asked. Our own commits do not count. */
+  /** Whether another program committed since readAll(). Our own commits do not count. */
   hasChanged(): Promise<boolean>;
+  /** Whether the file of that name is still the one that is open: it may have been replaced or deleted. */
+  isCurrent(): Promise<boolean>;
   /** Every row, and what was remembered of each. */
   readAll(): Promise<PrdSnapshot>;
   /** Writes outcomes down: a log row for each that has none yet, and where the tasks stand now. */
@@ -45,7 +47,13 @@ export interface PrdRow {
   readonly word: string;
   readonly agent: string | undefined;
   /** What is wrong with the row, in words. The task is quarantined for it, never started on a guess. */
-  readonly problems: readonly string[];
+  readonly problems: readonly RowProblem[];
+}
+
+export interface RowProblem {
+  /** The field that could not be read; what the row says of it is a placeholder. */
+  readonly field: ContentField | 'status';
+  readonly says: string;
 }
 
 export interface RefusedRow {
@@ -72,10 +80,12 @@ export interface Memory {
   readonly corrections: readonly Correction[];
 }
 
+/** A status to write, in our words. */
 export interface Correction {
   readonly task_id: string;
   readonly phase: Phase;
   readonly agent?: string | undefined;
+  /** RFC 3339. */
   readonly at: string;
 }
 
