@@ -44,11 +44,11 @@ export const COORDINATION_KEYS = {
   taskMeta: {
     pattern: '<project>:task:<task>:meta',
     slot: 'project',
-    type: 'hash',
+    type: 'string',
     ttl: { kind: 'none' },
     room: 'tasks',
     from: 'additive',
-    holds: 'what an agent needs to know to do the task: title, description, priority, agent type, files',
+    holds: 'JSON of what an agent needs to know: title, description, category, tech_stack, acceptance_criteria and more',
   },
   errorList: {
     pattern: '<project>:errors:list',

@@ -1,0 +1,85 @@
+import type { Phase } from '../tasks/station.ts';
+import type { PrdFormat } from './prd-db.ts';
+
+/** What a file's word for a status means to us. */
+export interface FileStatus {
+  readonly phase: Phase;
+  /** Put aside by a person. */
+  readonly isHeld: boolean;
+}
+
+export const OPEN: FileStatus = { phase: 'open', isHeld: false };
+const held: FileStatus = { phase: 'open', isHeld: true };
+const plain = (phase: Phase): FileStatus => ({ phase, isHeld: false });
+
+interface Words {
+  readonly read: Readonly<Record<string, FileStatus>>;
+  readonly write: Readonly<Record<Phase, string>>;
+}
+
+/**
+ * The words each format has for a status, both ways; any other word is an error, never a guess.
+ * A: `blocked` means that dependencies are open, which is for the queue to know, so it is just open.
+ * B: `blocked` and `review` are a person's doing. It has no `failed`, and reads what it does not know as pending, so a
+ * failure is written as `blocked`: it shows, nobody picks it up, and task_logs says why.
+ */
+const WORDS: Readonly<Record<PrdFormat, Words>> = {
+  A: {
+    read: {
+      pending: OPEN,
+      blocked: OPEN,
+      assigned: plain('running'),
+      in_progress: plain('running'),
+      completed: plain('completed'),
+      failed: plain('failed'),
+      cancelled: plain('cancelled'),
+      canceled: plain('cancelled'),
+    },
+    write: { open: 'pending', running: 'in_progress', completed: 'completed', failed: 'failed', cancelled: 'failed' },
+  },
+  B: {
+    read: {
+      pending: OPEN,
+      in_progress: plain('running'),
+      blocked: held,
+      review: held,
+      completed: plain('completed'),
+      cancelled: plain('cancelled'),
+    },
+    write: {
+      open: 'pending',
+      running: 'in_progress',
+      completed: 'completed',
+      failed: 'blocked',
+      cancelled: 'cancelled',
+    },
+  },
+};
+
+/** Capitals, spaces and hyphens are spelling; another word is another word. */
+export const readStatus = (format: PrdFormat, word: string): FileStatus | undefined =>
+  Object.entries(WORDS[format].read).find(([known]) => known === spelt(word))?.[1];
+
+export const writeStatus = (format: PrdFormat, phase: Phase): string => WORDS[format].write[phase];
+
+export const knownWords = (format: PrdFormat): string => Object.keys(WORDS[format].read).join(', ');
+
+/** The words of format B; the higher the more urgent. */
+const PRIORITY_WORDS: Readonly<Record<string, number>> = { low: 1, medium: 2, high: 3, critical: 4 };
+
+export const readPriorityWord = (word: string): number | undefined =>
+  Object.entries(PRIORITY_WORDS).find(([known]) => known === spelt(word))?.[1];
+
+const spelt = (word: string): string => word.trim().toLowerCase().replaceAll(/[ -]/g, '_');
+
+/** Times as the format has them. B's reader stops at the first it cannot parse, so an offset is a must there. */
+export function writeTime(format: PrdFormat, iso: string): string {
+  return format === 'A' ? iso.slice(0, 19).replace('T', ' ') : iso.replace(/Z$/, '+00:00');
+}
+
+/** Either form as RFC 3339 in UTC; undefined for what is no time, which only costs us the time. */
+export function readTime(text: string): string | undefined {
+  const iso = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/.test(text) && !/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? `${text}Z` : text;
+  const at = new Date(iso.replace(' ', 'T'));
+  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+}

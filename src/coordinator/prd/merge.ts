@@ -1,0 +1,147 @@
+import { crc32 } from 'node:zlib';
+import { type Phase, phaseOf } from '../tasks/station.ts';
+import { CONTENT_FIELDS, type ContentField, type Task, type TaskContent, type TaskId } from '../tasks/task.ts';
+import type { Admission, Amendment, Standing, Verdict } from '../tasks/task-sink.ts';
+import type { Correction, PrdRow, RowMemory } from './prd-db.ts';
+
+export interface MergeInput {
+  readonly rows: readonly PrdRow[];
+  /** What file and Redis last agreed on, by task. */
+  readonly memories: ReadonlyMap<string, RowMemory>;
+  /** What Redis has now, by task. */
+  readonly standings: ReadonlyMap<TaskId, Standing>;
+  /** Tasks that this file had when it was last read. */
+  readonly known: ReadonlySet<string>;
+  readonly at: string;
+}
+
+export interface Merge {
+  readonly admissions: readonly Admission[];
+  readonly amendments: readonly Amendment[];
+  readonly cancelled: readonly TaskId[];
+  readonly corrections: readonly Correction[];
+  /** Only those that changed. */
+  readonly memories: ReadonlyMap<string, RowMemory>;
+  readonly forgotten: readonly string[];
+}
+
+/** Three ways, field by field: what was agreed on, what the file says, what Redis has. What differs was edited there. */
+export function merge({ rows, memories, standings, known, at }: MergeInput): Merge {
+  const admissions: Admission[] = [];
+  const amendments: Amendment[] = [];
+  const corrections: Correction[] = [];
+  const agreed = new Map<string, RowMemory>();
+  for (const row of rows) {
+    const id = row.task.task_id;
+    const memory = memories.get(id);
+    const standing = standings.get(id);
+    const next = memoryOf(row, memory);
+    if (!isSame(next, memory)) agreed.set(id, next);
+    if (!standing) {
+      admissions.push(admissionOf(row, memory));
+      continue;
+    }
+    const settled = settle(row, memory, standing);
+    const amendment = amendmentOf(row, memory, next, settled);
+    if (amendment) amendments.push(amendment);
+    if (settled.outcome === 'correct') {
+      corrections.push({ task_id: id, phase: phaseOf(standing.station), agent: standing.agent, at });
+    }
+  }
+  const present = new Set<string>(rows.map(({ task }) => task.task_id));
+  const gone = [...new Set([...memories.keys(), ...known])].filter((id) => !present.has(id));
+  return {
+    admissions,
+    amendments,
+    corrections,
+    memories: agreed,
+    // What is gone from the file has been a task, or it would be in neither list.
+    cancelled: gone as TaskId[],
+    forgotten: gone.filter((id) => memories.has(id)),
+  };
+}
+
+type Settled = { outcome: 'agree' | 'correct' } | { outcome: 'verdict'; verdict: Verdict };
+
+/**
+ * Who is right about where a task stands. An edit in the file is a person's word and wins over any lease, but not over
+ * an end that its author cannot have known: work that was completed, or called off, meanwhile stays so.
+ */
+export function settle(
+  row: FileSide,
+  memory: Pick<RowMemory, 'word' | 'phase' | 'isHeld'> | undefined,
+  standing: Standing,
+): Settled {
+  const redis = phaseOf(standing.station);
+  const verdict: Settled = { outcome: 'verdict', verdict: { to: row.isHeld ? 'held' : row.phase, agent: row.agent } };
+  if (hasProblem(row, 'status')) return { outcome: 'agree' };
+  if (!memory) {
+    if (row.phase === redis) return row.isHeld ? verdict : { outcome: 'agree' };
+    return hasEnded(row.phase) && !hasEnded(redis) ? verdict : { outcome: 'correct' };
+  }
+  if (row.word === memory.word) return { outcome: memory.phase === redis ? 'agree' : 'correct' };
+  if (row.phase === redis) {
+    if (row.phase !== 'open' || row.isHeld === memory.isHeld) return { outcome: 'agree' };
+    return { outcome: 'verdict', verdict: { to: row.isHeld ? 'held' : 'released' } };
+  }
+  const isNews = redis !== memory.phase && (redis === 'completed' || redis === 'cancelled');
+  return isNews ? { outcome: 'correct' } : verdict;
+}
+
+type FileSide = Pick<PrdRow, 'word' | 'phase' | 'isHeld' | 'agent' | 'problems'>;
+
+const hasEnded = (phase: Phase): boolean => phase === 'completed' || phase === 'failed' || phase === 'cancelled';
+const hasProblem = (row: Pick<PrdRow, 'problems'>, field: string) => row.problems.some((one) => one.field === field);
+const problemsOf = (row: PrdRow): string => row.problems.map(({ says }) => says).join('; ');
+
+/** A word that is as we left it means what we meant by it: format B has one word for a failure and a hold. */
+function admissionOf(row: PrdRow, memory: RowMemory | undefined): Admission {
+  const { phase, isHeld } = memory?.word === row.word ? memory : row;
+  return { task: row.task, phase, isHeld, agent: row.agent, quarantine: problemsOf(row) || undefined };
+}
+
+function amendmentOf(
+  row: PrdRow,
+  memory: RowMemory | undefined,
+  next: RowMemory,
+  settled: Settled,
+): Amendment | undefined {
+  const edited = CONTENT_FIELDS.filter((field) => next.fields[field] !== memory?.fields[field]);
+  const set: Partial<TaskContent> = Object.fromEntries(edited.map((field) => [field, row.task[field]]));
+  const amendment: Amendment = {
+    task_id: row.task.task_id,
+    ...(edited.length > 0 && { set }),
+    ...(settled.outcome === 'verdict' && { verdict: settled.verdict }),
+    ...(next.problems !== (memory?.problems ?? '') && { quarantine: next.problems || null }),
+  };
+  return Object.keys(amendment).length > 1 ? amendment : undefined;
+}
+
+/** A field that could not be read is not an edit: the task keeps what it had, under quarantine. */
+function memoryOf(row: PrdRow, memory: RowMemory | undefined): RowMemory {
+  const { phase, isHeld } = memory?.word === row.word || hasProblem(row, 'status') ? (memory ?? row) : row;
+  const fields: Partial<Record<ContentField, string>> = {};
+  for (const field of CONTENT_FIELDS) {
+    fields[field] = hasProblem(row, field) ? memory?.fields[field] : checksum(row.task[field]);
+  }
+  return { word: row.word, agent: row.agent, phase, isHeld, fields, problems: problemsOf(row) };
+}
+
+function isSame(next: RowMemory, memory: RowMemory | undefined): boolean {
+  return (
+    memory !== undefined &&
+    next.word === memory.word &&
+    next.agent === memory.agent &&
+    next.phase === memory.phase &&
+    next.isHeld === memory.isHeld &&
+    next.problems === memory.problems &&
+    CONTENT_FIELDS.every((field) => next.fields[field] === memory.fields[field])
+  );
+}
+
+/** Tells an edit from none; nobody tries to fool it, so it need not be hard to. */
+function checksum(value: Task[ContentField]): string {
+  if (value === undefined) return '';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return `${crc32(text).toString(36)}.${text.length}`;
+}
