@@ -1,6 +1,11 @@
 import { join } from 'node:path';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
+import { countLocks } from './coordinator/locks/count-locks.ts';
+import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
+import { explainLocks } from './coordinator/locks/explain-locks.ts';
+import { LockDesk } from './coordinator/locks/lock-desk.ts';
+import { Locks } from './coordinator/locks/locks.ts';
 import { choosePrdFile, inspectPrdFile, makeSample } from './coordinator/prd/prd-file.ts';
 import { type DataDirHold, holdDataDir } from './data-dir.ts';
 import { checklist } from './diagnosis.ts';
@@ -10,12 +15,14 @@ import type { EventName, Payload } from './events/catalogue.ts';
 import { EventLog } from './events/event-log.ts';
 import { createTail } from './events/tail.ts';
 import { httpServer } from './http/server.ts';
+import { Jobs, jobRunner } from './jobs/jobs.ts';
 import type { Logger } from './log.ts';
 import { mcpDoor } from './mcp/server.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { operations } from './operations/index.ts';
 import { invoke } from './operations/operation.ts';
 import type { Rooms } from './operations/rooms.ts';
+import { takeTurn } from './ratelimit/rate-limit.ts';
 import { addressText, connectionOptions } from './redis/address.ts';
 import { connectRedis } from './redis/connection.ts';
 import { redisFailure } from './redis/failure.ts';
@@ -29,8 +36,11 @@ import { createStore } from './store/database.ts';
 import { countManifests } from './sync/asset-folder.ts';
 import type { Dependency } from './system/dependency.ts';
 import { diagnose } from './system/doctor.ts';
+import { LiveSettings } from './system/live-settings.ts';
+import type { LiveValues } from './system/live-table.ts';
 import { Readiness } from './system/readiness.ts';
 import { System } from './system/system.ts';
+import { Why } from './system/why.ts';
 import { systemd } from './systemd.ts';
 
 export interface DaemonOptions {
@@ -54,6 +64,7 @@ export interface Daemon extends Service {
 
 const EMBEDDED_CONNECT_MS = 30_000;
 const EXTERNAL_CONNECT_MS = 5_000;
+const DETECT_SECONDS = 2;
 
 /** The composition root: builds everything, in order, once. The order of the list at its end is the order of starting. */
 export function createDaemon({ loaded, log, clock = systemClock, version, cwd, env, onFatal }: DaemonOptions): Daemon {
@@ -109,7 +120,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     keyspace: spelling,
     context: () => ({ shift_us: 0, keep: config.events.keep, source: instance }),
   });
-  const events = new EventLog({ connection, keys: keyspace(spelling), scripts });
+  const keys = keyspace(spelling);
+  const events = new EventLog({ connection, keys, scripts });
   const tail = createTail({ connection, events, clock, log: log.child('events') });
   /** For events about the daemon itself: that one cannot be written is no reason to fail. */
   const tell = async <E extends EventName>(event: E, payload: Payload<E>) => {
@@ -122,6 +134,51 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   };
 
   const assets = { dir: config.assets.dir, named: loaded().sources['assets.dir'] !== 'default' };
+  const live = new LiveSettings({
+    connection,
+    keys,
+    scripts,
+    events,
+    clock,
+    log: log.child('settings'),
+    fromFile: liveFromFile(loaded()),
+  });
+  const lockLog = log.child('locks');
+  const locks = new Locks({
+    connection,
+    keyspace: spelling,
+    scripts,
+    events,
+    limits: async () => ({
+      leaseMs: (await live.get('lock:default_ttl')) * 1000,
+      maxLeaseMs: (await live.get('lock:max_ttl')) * 1000,
+      depth: config.locks.queueDepth,
+    }),
+    admit: async (agent) => {
+      const { acquirePerMinute: perMinute, acquireBurst: burst } = config.locks;
+      const verdict = await takeTurn(scripts, keys.lockRateLimit(agent), { perMinute, burst });
+      return verdict.outcome === 'limited' ? verdict.retryAfterMs : 0;
+    },
+  });
+  const lockDesk = new LockDesk({ locks, tail, events, clock, log: lockLog });
+  const deadlocks = new DeadlockDetector({
+    locks,
+    clock,
+    log: lockLog,
+    isEnabled: () => live.isEnabled('deadlock_detection'),
+    confirmMs: async () => (await live.get('lock:heartbeat_interval')) * 1000,
+  });
+  const jobs = new Jobs({
+    connection,
+    keys,
+    scripts,
+    clock,
+    log: log.child('jobs'),
+    handlers: {
+      deadlock_detect: { everySeconds: () => DETECT_SECONDS, limitMs: 30_000, run: () => deadlocks.detectOnce() },
+    },
+  });
+
   const prd = choosePrdFile(config.prd.path, cwd, dataDir);
   const prdFile = service('tasks', async () => {
     if (await makeSample(prd)) log.info('sample tasks made', { path: prd.path });
@@ -197,12 +254,14 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         explain,
       ),
   });
-  const rooms: Rooms = { system, events, tail, explain };
+  const why = new Why([explainLocks(locks)]);
+  const rooms: Rooms = { system, events, tail, live, why, locks, lockDesk, deadlocks, clock, explain };
 
   const metrics = createMetrics({
     version,
     dependencies: () => readiness.ask(),
     redisRestarts: () => server.restarts(),
+    locksHeld: () => countLocks(locks),
   });
   const mcp = mcpDoor({
     operations,
@@ -244,6 +303,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       prdFile,
       tail,
       counting,
+      jobRunner(jobs, { clock, log: log.child('jobs') }),
       archiver({ events, store, clock, log: log.child('events') }),
       mcpLife,
       httpDoor,
@@ -266,6 +326,17 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       const told = tell('config:reloaded', { changed: [...changed], need_restart: [...needRestart] });
       await Promise.all([told, init.reloading()]);
     },
+  };
+}
+
+/** What was written into the file (or given by flag or environment); a default is none of it. */
+function liveFromFile({ config, sources }: Loaded): Partial<LiveValues> {
+  const { defaultTtlSeconds, maxTtlSeconds, heartbeatSeconds } = config.locks;
+  const given = (name: string) => sources[`locks.${name}`] !== 'default';
+  return {
+    ...(given('defaultTtlSeconds') && { 'lock:default_ttl': defaultTtlSeconds }),
+    ...(given('maxTtlSeconds') && { 'lock:max_ttl': maxTtlSeconds }),
+    ...(given('heartbeatSeconds') && { 'lock:heartbeat_interval': heartbeatSeconds }),
   };
 }
 

@@ -317,6 +317,14 @@ export const ERRORS = {
     says: '{path} cannot be read: {problem}',
     next: 'Set assets.dir to the folder that holds the assets, or GITHUB_REPO to a repository.',
   },
+  NO_SUCH_REF: {
+    title: 'Nothing of that name',
+    status: 404,
+    exit: EXIT.notFound,
+    actor: 'caller',
+    says: 'Nothing here goes by the name {ref}.',
+    next: 'Name a lock (task:ID, resource:TYPE:ID, agent:ID).',
+  },
   INVALID_LOCK: {
     title: 'Invalid lock',
     status: 400,
@@ -338,7 +346,7 @@ export const ERRORS = {
     status: 423,
     exit: EXIT.timeout,
     actor: 'wait',
-    says: '{agent} waited for {lock} and did not get it: {why}.',
+    says: '{agent} waited in vain for {lock}. {why}',
     next: 'Wait longer: reeve lock acquire {lock} --agent {agent} --wait 120   Ask why: reeve why {lock}',
   },
   DEADLOCK_DETECTED: {

@@ -137,6 +137,21 @@ export const SETTINGS = z.strictObject({
     }),
   }),
 
+  locks: section('Locks. The values of ade:config:lock:* in Redis win over these', {
+    defaultTtlSeconds: setting(
+      z.int().min(1).max(86_400).default(30),
+      'How long a lock of a process lives without a heartbeat',
+    ),
+    maxTtlSeconds: setting(z.int().min(1).max(86_400).default(900), 'Longest lease that can be asked or renewed for'),
+    heartbeatSeconds: setting(z.int().min(1).max(3_600).default(10), 'Time between two heartbeats'),
+    queueDepth: setting(z.int().min(1).max(10_000).default(1_000), 'How many may wait for one lock'),
+    acquirePerMinute: setting(
+      z.int().min(0).default(600),
+      'How often an agent may ask for new locks in the long run; 0 is no limit',
+    ),
+    acquireBurst: setting(z.int().min(1).default(100), 'How often at once, after a rest'),
+  }),
+
   events: section('The event streams', {
     keep: setting(z.int().min(100).default(10_000), 'About how many entries each stream keeps in Redis'),
   }),

@@ -86,6 +86,22 @@ export class Client {
   }
 }
 
+/** The daemon that the flags every command takes lead to. */
+export function daemonOf(
+  flags: Readonly<Record<string, string | boolean | undefined>>,
+  { env, cwd }: Pick<ClientOptions, 'env' | 'cwd'>,
+): Promise<Client> {
+  const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined);
+  return findDaemon({
+    url: text('url'),
+    token: text('token'),
+    config: text('config'),
+    dataDir: text('data-dir'),
+    env,
+    cwd,
+  });
+}
+
 /** The daemon to speak to: the one named, else the one that runs on the data directory, else the usual address. */
 export async function findDaemon({ url, token, config, dataDir, env, cwd }: ClientOptions): Promise<Client> {
   const bearer = token ?? env.REEVE_TOKEN;

@@ -20,9 +20,12 @@ export interface Surroundings {
   readonly manifest: Manifest;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Aborted by Ctrl-C. */
+  /** Aborted by Ctrl-C and SIGTERM; the reason is the signal's name. */
   readonly signal: AbortSignal;
 }
+
+/** What a shell says of a program that SIGTERM ended. */
+const TERMINATED = 143;
 
 /** Reads the words, runs what they ask for, returns the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -67,7 +70,9 @@ async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
   const interrupt = new AbortController();
   const { command } = typed;
   // The daemon has its own ideas of signals.
-  if (command.local !== 'daemon') process.once('SIGINT', () => interrupt.abort());
+  if (command.local !== 'daemon') {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort(name));
+  }
   const surroundings: Surroundings = { manifest, env: process.env, cwd: process.cwd(), signal: interrupt.signal };
   try {
     checkFields(command, typed.flags.json);
@@ -78,7 +83,7 @@ async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
     const { askDaemon } = await import('./ask.ts');
     return await askDaemon(typed, output, surroundings);
   } catch (error) {
-    if (interrupt.signal.aborted) return EXIT.interrupted;
+    if (interrupt.signal.aborted) return interrupt.signal.reason === 'SIGTERM' ? TERMINATED : EXIT.interrupted;
     return reportFailure(output, asReeveError(error));
   }
 }

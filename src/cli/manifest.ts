@@ -23,6 +23,8 @@ export interface Command {
   readonly exits: readonly number[];
   /** Asked of the daemon. */
   readonly ask?: { readonly method: string; readonly path: string };
+  /** Speaks to a daemon: takes --url and --token. */
+  readonly asks: boolean;
   /** Answered by a module of cli/commands. */
   readonly local?: string;
   readonly takesSettings: boolean;
@@ -98,7 +100,8 @@ function fromOperation(operation: Operation): Command {
     ),
     ...(cli.local ? { local: cli.local } : {}),
     ask: { method: http.method, path: http.path },
-    takesSettings: cli.local !== undefined,
+    asks: true,
+    takesSettings: cli.takesSettings ?? cli.local !== undefined,
     ...(cli.view && { view: cli.view }),
     ...(cli.columns && { columns: cli.columns }),
     watch: cli.watch ?? false,
@@ -115,6 +118,7 @@ function fromLocal(command: LocalCommand): Command {
     args = [],
     options = [],
     takesSettings = false,
+    asks = false,
     module,
     exits = [0, 2],
     ...rest
@@ -127,6 +131,7 @@ function fromLocal(command: LocalCommand): Command {
     options,
     exits,
     takesSettings,
+    asks,
     local: module,
     watch: false,
     follow: false,

@@ -1,4 +1,5 @@
 import { Command as Commander, CommanderError, Option as CommanderOption } from 'commander';
+import { fromText, type TextSchema } from '../coerce.ts';
 import type { Command, Manifest, Option } from './manifest.ts';
 
 /** What was typed, read by the manifest: the command, its input by property name, and the flags every command takes. */
@@ -68,7 +69,7 @@ function addForm(leaf: Commander, command: Command, manifest: Manifest, run: Run
   if (command.follow) leaf.option('--follow', 'go on with what happens, until Ctrl-C');
   leaf.option('--json [fields]', 'answer with one JSON object; FIELDS keeps only these, as in --json id,title');
   leaf.option('--no-color', 'no colours');
-  if (command.ask) {
+  if (command.asks) {
     leaf
       .option('--url <url>', 'the daemon to ask (REEVE_URL)')
       .option('--token <token>', 'who is asking (REEVE_TOKEN)');
@@ -92,15 +93,14 @@ function optionOf({ flag, type, placeholder, description }: Option): CommanderOp
 function typed(command: Command, leaf: Commander): Typed {
   const given = leaf.opts<Record<string, string | boolean | undefined>>();
   const optionValue = (flag: string) => given[new CommanderOption(flag).attributeName()];
+  const { properties = {} } = (command.input ?? {}) as { properties?: Readonly<Record<string, TextSchema>> };
   const input: Record<string, unknown> = {};
-  command.args.forEach(({ name }, index) => {
-    const value: unknown = leaf.processedArgs[index];
-    if (value !== undefined) input[name] = value;
-  });
-  for (const { flag, property } of command.options) {
-    const value = optionValue(flag);
-    if (value !== undefined) input[property] = value;
-  }
+  // A body holds values, so that words are read as what the input wants; what does not fit is refused by the daemon.
+  const put = (name: string, value: unknown) => {
+    if (value !== undefined) input[name] = typeof value === 'string' ? fromText(properties[name] ?? {}, value) : value;
+  };
+  for (const [index, { name }] of command.args.entries()) put(name, leaf.processedArgs[index]);
+  for (const { flag, property } of command.options) put(property, optionValue(flag));
   const flags = Object.fromEntries(
     leaf.options.map(({ long }) => [(long ?? '').replace(/^--(no-)?/, ''), optionValue(long ?? '')]),
   );

@@ -77,6 +77,21 @@ export const EVENTS = {
   'lock:expired': { stream: 'lock', says: 'The holder of a lock fell silent', payload: z.looseObject({ lock: text }) },
   'lock:queued': { stream: 'lock', says: 'An agent waits for a lock', payload: ofLock },
   'lock:promoted': { stream: 'lock', says: 'A waiting agent is next', payload: ofLock },
+  'lock:queue_full': {
+    stream: 'lock',
+    says: 'So many wait for a lock that more are turned away',
+    payload: z.looseObject({ lock: text, agent_id: text, depth: z.int() }),
+  },
+  'lock:deadlock': {
+    stream: 'lock',
+    says: 'Agents waited for one another in a circle; one of them gave way',
+    payload: z.looseObject({
+      lock: text,
+      agent_id: text,
+      lock_id: text,
+      cycle: z.array(z.looseObject({ agent: text })),
+    }),
+  },
 
   task_started: { stream: 'work', says: 'An agent began a task', payload: ofWork },
 

@@ -39,7 +39,7 @@ export function mcpServer({ operations, version }: McpOptions, ask: Ask): McpSer
       },
       async (args: unknown, { mcpReq }) => {
         try {
-          const answer = await ask(operation, args, mcpReq.signal);
+          const answer = await ask(operation, { ...mcp.defaults, ...(args as object) }, mcpReq.signal);
           return { content: [text(answer)], structuredContent: answer as Record<string, unknown> };
         } catch (error) {
           // What a model can act on is an answer, not a broken protocol.

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { EVENTS, type ReeveEvent } from '../events/catalogue.ts';
 import type { DependencyState } from '../system/readiness.ts';
+import { type LockCounts, lockMetrics } from './lock-metrics.ts';
 
 export interface MetricsOptions {
   readonly version: string;
@@ -8,6 +9,8 @@ export interface MetricsOptions {
   readonly dependencies: () => Promise<readonly DependencyState[]>;
   /** How often the embedded Redis had to be started again. */
   readonly redisRestarts: () => number;
+  /** Asked on each scrape. */
+  readonly locksHeld: () => Promise<LockCounts>;
 }
 
 export interface Metrics {
@@ -18,7 +21,7 @@ export interface Metrics {
 }
 
 /** Prometheus figures. Labels are of few values: routes and event names, never ids. */
-export function createMetrics({ version, dependencies, redisRestarts }: MetricsOptions): Metrics {
+export function createMetrics({ version, dependencies, redisRestarts, locksHeld }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -61,6 +64,7 @@ export function createMetrics({ version, dependencies, redisRestarts }: MetricsO
       this.set(redisRestarts());
     },
   });
+  const locks = lockMetrics(registry, locksHeld);
   return {
     contentType: registry.contentType,
     async text() {
@@ -68,10 +72,15 @@ export function createMetrics({ version, dependencies, redisRestarts }: MetricsO
         up.set({ dependency }, ok ? 1 : 0);
         latency.set({ dependency }, latency_ms / 1000);
       }
+      // Without Redis there are no figures about locks, and all the others are wanted more than ever.
+      await locks.collect().catch(() => {});
       return registry.metrics();
     },
     observe: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
-    // Raw clients may name events as they like: each name of theirs would be a series for ever.
-    count: ({ stream, event }) => events.inc({ stream, event: Object.hasOwn(EVENTS, event) ? event : 'other' }),
+    count: (event) => {
+      // Raw clients may name events as they like: each name of theirs would be a series for ever.
+      events.inc({ stream: event.stream, event: Object.hasOwn(EVENTS, event.event) ? event.event : 'other' });
+      if (event.stream === 'lock') locks.count(event);
+    },
   };
 }

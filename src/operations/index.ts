@@ -1,6 +1,17 @@
 import { eventOperations } from './events.ts';
+import { lockRequestOperations } from './lock-requests.ts';
+import { lockOperations } from './locks.ts';
 import type { Operation } from './operation.ts';
+import { settingOperations } from './settings.ts';
 import { systemOperations } from './system.ts';
+import { whyOperations } from './why.ts';
 
 /** Everything one can ask of the daemon. Routes, the OpenAPI document, commands and tools are made from this list. */
-export const operations: readonly Operation[] = [...systemOperations, ...eventOperations];
+export const operations: readonly Operation[] = [
+  ...systemOperations,
+  ...settingOperations,
+  ...eventOperations,
+  ...lockRequestOperations,
+  ...lockOperations,
+  ...whyOperations,
+];

@@ -79,6 +79,8 @@ export interface CliForm {
   readonly local?: string;
   /** Exit codes with a meaning of their own, besides those of its errors. */
   readonly exits?: readonly ExitCode[];
+  /** Takes every setting as a flag. Default: what is local does. */
+  readonly takesSettings?: boolean;
   /** May be repeated until interrupted: --watch. */
   readonly watch?: boolean;
 }
@@ -89,6 +91,8 @@ export interface McpForm {
   readonly readOnly: boolean;
   readonly idempotent: boolean;
   readonly destructive?: boolean;
+  /** What a model leaves out and had better not: used unless it says otherwise. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
 /** Rooms give out data that nobody may change; the output schema only reads it. */

@@ -1,13 +1,26 @@
+import type { Clock } from '../clock.ts';
+import type { DeadlockDetector } from '../coordinator/locks/deadlock-detector.ts';
+import type { LockDesk } from '../coordinator/locks/lock-desk.ts';
+import type { Locks } from '../coordinator/locks/locks.ts';
 import type { ReeveError } from '../errors.ts';
 import type { EventLog } from '../events/event-log.ts';
 import type { Tail } from '../events/tail.ts';
+import type { LiveSettings } from '../system/live-settings.ts';
 import type { System } from '../system/system.ts';
+import type { Why } from '../system/why.ts';
 
 /** The rooms an operation may ask, as daemon.ts built them. */
 export interface Rooms {
   readonly system: System;
   readonly events: EventLog;
   readonly tail: Tail;
+  /** What can be changed while the daemon runs. */
+  readonly live: LiveSettings;
+  readonly why: Why;
+  readonly locks: Locks;
+  readonly lockDesk: LockDesk;
+  readonly deadlocks: DeadlockDetector;
+  readonly clock: Clock;
   /** Gives errors of the media (Redis, SQL) their code; undefined if it is none of theirs. */
   readonly explain: (error: unknown) => ReeveError | undefined;
 }

@@ -46,7 +46,7 @@ export interface ScriptContext {
   /** Who writes: the `source` of events. */
   readonly source: string;
 }
-const CONTEXT = { shift_us: 'number', keep: 'number', source: 'string' } as const satisfies Record<
+const CONTEXT = { shift_us: 'number', keep: 'string', source: 'string' } as const satisfies Record<
   keyof ScriptContext,
   ArgType
 >;
@@ -80,19 +80,18 @@ export function defineScript<const K extends string, const A extends Args, R, co
 
   const usesContext = used('ctx').length > 0;
   const names = prelude(spec, usesContext);
-  const sources = new Map<string, { lua: string; sha: string }>();
+  const sources = new WeakMap<Variant, { lua: string; sha: string }>();
   return {
     ...spec,
     name,
     usesContext,
     source(variant) {
-      const id = JSON.stringify(variant);
-      let source = sources.get(id);
+      let source = sources.get(variant);
       if (!source) {
         const builders = luaKeyspace(variant.keyspace, used('key') as KeyName[]);
         const lua = [...(variant.shebang ? ['#!lua'] : []), ...names, builders, body].join('\n');
         source = { lua, sha: createHash('sha1').update(lua).digest('hex') };
-        sources.set(id, source);
+        sources.set(variant, source);
       }
       return source;
     },
@@ -137,9 +136,10 @@ export interface ScriptsOptions {
 
 /** A script is called by its hash; its text is sent only when Redis does not know it (first call, restart, failover). */
 export function createScripts({ connection, keyspace, context }: ScriptsOptions): Scripts {
+  const variants = [false, true].map((shebang): Variant => ({ keyspace, shebang }));
   return {
     async run(script, keys, args) {
-      const { lua, sha } = script.source({ keyspace, shebang: connection.server.major >= 7 });
+      const { lua, sha } = script.source(variants[Number(connection.server.major >= 7)] as Variant);
       const named: Readonly<Record<string, string | readonly string[]>> = keys;
       const keyList = [...script.keys, ...(script.keyList ? [script.keyList] : [])].flatMap(
         (name) => named[name] ?? [],

@@ -55,7 +55,7 @@ export class LiveSettings {
   }
 
   async get<N extends LiveName>(name: N): Promise<LiveValues[N]> {
-    return (await this.#recent()).settings[name].value as LiveValues[N];
+    return (await this.#recent()).settings[name].value;
   }
 
   async isEnabled(flag: FlagName): Promise<boolean> {
@@ -80,7 +80,7 @@ export class LiveSettings {
 
   /** Takes effect here at once, in other daemons within a second. Undefined goes back to the file or the default. */
   async set(name: LiveName, value: unknown, by: string): Promise<LiveState<LiveName, LiveValues[LiveName]>> {
-    const text = value === undefined ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
+    const text = value === undefined ? '' : JSON.stringify(value);
     await this.#write(this.#options.keys.config(name), text, 'config:changed', { name, to: text, by });
     return (await this.#read()).settings[name];
   }

@@ -1,6 +1,10 @@
 import type { RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.ts';
+import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
+import { LockDesk } from '../../src/coordinator/locks/lock-desk.ts';
+import { Locks } from '../../src/coordinator/locks/locks.ts';
 import { ReeveError } from '../../src/errors.ts';
 import { EventLog } from '../../src/events/event-log.ts';
 import { createTail } from '../../src/events/tail.ts';
@@ -13,8 +17,10 @@ import { createScripts, type ScriptContext, type Scripts } from '../../src/redis
 import type { RedisTarget } from '../../src/redis/target.ts';
 import type { Dependency } from '../../src/system/dependency.ts';
 import type { Finding } from '../../src/system/doctor.ts';
+import { LiveSettings } from '../../src/system/live-settings.ts';
 import { Readiness } from '../../src/system/readiness.ts';
 import { System } from '../../src/system/system.ts';
+import { Why } from '../../src/system/why.ts';
 
 /** How reeve is told of a server that a test runs. */
 export const targetOf = (options: RedisOptions): RedisTarget => ({
@@ -90,7 +96,7 @@ export interface TestRooms extends Rooms {
 
 /** All rooms that operations may ask, on a real Redis. */
 export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Promise<TestRooms> {
-  const { connection, events } = await anEventRoom(target, more);
+  const { connection, events, keys, scripts } = await anEventRoom(target, more);
   const tail = createTail({ connection, events, clock: systemClock, log: silentLog });
   await tail.start();
   onTestFinished(() => tail.stop());
@@ -118,7 +124,15 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     config: () => ({ settings: { log: { level: 'info' } }, sources: { 'log.level': 'default' } }),
     diagnose: async () => more.findings ?? [{ check: 'node', result: 'ok', says: 'it runs' }],
   });
-  return { system, events, tail, explain, readiness, connection };
+  const clock = systemClock;
+  const live = new LiveSettings({ connection, keys, scripts, events, clock, log: silentLog });
+  const limits = () => ({ leaseMs: 30_000, maxLeaseMs: 900_000, depth: 1_000 });
+  const locks = new Locks({ connection, keyspace: more.space ?? { mode: 'standalone' }, scripts, events, limits });
+  const lockDesk = new LockDesk({ locks, tail, events, clock, log: silentLog });
+  const detecting = { isEnabled: async () => true, confirmMs: async () => 1_000 };
+  const deadlocks = new DeadlockDetector({ locks, clock, log: silentLog, ...detecting });
+  const why = new Why([explainLocks(locks)]);
+  return { system, events, tail, live, why, locks, lockDesk, deadlocks, clock, explain, readiness, connection };
 }
 
 interface RoomsOptions extends EventRoomOptions {

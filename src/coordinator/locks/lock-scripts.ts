@@ -59,13 +59,13 @@ export class LockScripts {
     return { all };
   }
 
-  common(wanted: readonly Wanted[]) {
+  common(wanted: readonly Wanted[], agent: string) {
     const { isCluster, connection } = this;
     return {
       shape: wanted.map(({ lock, mode = 'exclusive' }) => shapeOf(lock, mode)).join(''),
-      whole: isCluster ? 0 : 1,
-      publish: isCluster && connection.server.major >= 7 ? 'SPUBLISH' : 'PUBLISH',
+      publish: !isCluster ? 'PUBLISH' : connection.server.major >= 7 ? 'SPUBLISH' : 'cluster',
       grace_us: LEASE_CLASSES.agent.graceMs * 1000,
+      agent,
     };
   }
 
@@ -87,14 +87,7 @@ export class LockScripts {
 
   #derived(agent: string): string[] {
     const { keys } = this;
-    return [
-      keys.lockRegistry(),
-      keys.waitedLocks(),
-      this.#stream,
-      keys.agentLocks(agent),
-      keys.waitFor(agent),
-      keys.lockRateLimit(agent),
-    ];
+    return [keys.lockRegistry(), keys.waitedLocks(), this.#stream, keys.agentLocks(agent), keys.waitFor(agent)];
   }
 }
 

@@ -18,7 +18,7 @@ import {
 import { LockScripts, type LockScriptsOptions, type Wanted } from './lock-scripts.ts';
 import { lockView, type Seen } from './lock-view.ts';
 import { type Asked, acquireOutcome, heartbeatOutcome, type Overdue, releaseOutcomes } from './replies.ts';
-import { acquire, capacity, due, heartbeat, inspect, leave, reap, release, spend } from './scripts.ts';
+import { acquire, capacity, due, heartbeat, inspect, leave, reap, release } from './scripts.ts';
 
 export type { Wanted } from './lock-scripts.ts';
 
@@ -29,12 +29,12 @@ export interface LockLimits {
   readonly maxLeaseMs: number;
   /** Longest line before a lock; beyond it: full. */
   readonly depth: number;
-  /** How often one agent may ask. None: as often as it likes. */
-  readonly rate?: { readonly perMinute: number; readonly burst: number } | undefined;
 }
 
 export interface LocksOptions extends LockScriptsOptions {
   readonly limits: () => LockLimits | Promise<LockLimits>;
+  /** Counts an attempt of an agent against its limit; in milliseconds when it may try again, or 0. */
+  readonly admit?: (agent: string) => Promise<number>;
 }
 
 export interface AcquireRequest {
@@ -78,11 +78,13 @@ const NOBODY = 'nobody';
 export class Locks {
   readonly scripts: LockScripts;
   readonly #limits: LocksOptions['limits'];
+  readonly #admit: LocksOptions['admit'];
   readonly #indexes: ClusterIndexes | undefined;
 
-  constructor({ limits, ...rest }: LocksOptions) {
+  constructor({ limits, admit, ...rest }: LocksOptions) {
     this.scripts = new LockScripts(rest);
     this.#limits = limits;
+    this.#admit = admit;
     if (this.scripts.isCluster)
       this.#indexes = new ClusterIndexes(this.scripts, (lock, agent) => this.#held(lock, agent));
   }
@@ -91,12 +93,11 @@ export class Locks {
   async acquire(request: AcquireRequest): Promise<AcquireOutcome> {
     const limits = await this.#limits();
     const asked = this.#asked(request);
-    if (!this.#indexes) return this.#take(asked, request, limits);
-    if (limits.rate && !request.queued) {
-      const retryAfterMs = await this.#spend(asked.agent, limits.rate);
+    if (this.#admit && !request.queued) {
+      const retryAfterMs = await this.#admit(asked.agent);
       if (retryAfterMs > 0) return { outcome: 'limited', retryAfterMs };
     }
-    return this.#takeInTurn(asked, request, limits);
+    return this.#indexes ? this.#takeInTurn(asked, request, limits) : this.#take(asked, request, limits);
   }
 
   /** Renews, all or none. `lost` writes nothing. */
@@ -107,7 +108,7 @@ export class Locks {
     const ms = Math.min(Math.max(extendMs ?? limits.leaseMs, 1), limits.maxLeaseMs);
     let last: HeartbeatOutcome | undefined;
     for (const part of this.#parts(asked)) {
-      const args = { ...this.scripts.common(part.wanted), ...named(asked), extend_us: ms * US };
+      const args = { ...this.scripts.common(part.wanted, asked.agent), lock_id: asked.lockId, extend_us: ms * US };
       last = heartbeatOutcome(
         await this.#run(part.wanted, () => this.scripts.scripts.run(heartbeat, this.#keys(part), args)),
         part,
@@ -151,7 +152,7 @@ export class Locks {
     const { reply } = await this.scripts.scripts.run(
       inspect,
       this.scripts.all(wanted, NOBODY),
-      this.scripts.common(wanted),
+      this.scripts.common(wanted, NOBODY),
     );
     return lockView(lock, reply[0] as string);
   }
@@ -196,7 +197,7 @@ export class Locks {
     const lock: LockRef = { kind: 'agent', id: parseId('agent', agent) };
     const wanted = [{ lock }];
     const args = {
-      ...this.scripts.common(wanted),
+      ...this.scripts.common(wanted, agent),
       max_tasks: change.maxTasks ?? 0,
       status: change.status ?? '',
     };
@@ -247,7 +248,11 @@ export class Locks {
 
   async #take(asked: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
     const keys = this.#keys(asked);
-    const args = { ...this.scripts.common(asked.wanted), ...named(asked), ...terms(request, limits) };
+    const args = {
+      ...this.scripts.common(asked.wanted, asked.agent),
+      lock_id: asked.lockId,
+      ...terms(request, limits),
+    };
     for (let reaps = 0; ; reaps++) {
       const reply = await this.#run(asked.wanted, () => this.scripts.scripts.run(acquire, keys, args));
       const outcome = acquireOutcome(reply, asked);
@@ -261,20 +266,20 @@ export class Locks {
     const taken: Asked[] = [];
     const grants = [];
     let again = true;
-    const { lease_us, wait_us } = terms(request, limits);
+    const { lease_us, wait } = terms(request, limits);
     const leaseMs = lease_us / US + LEASE_CLASSES[request.leaseClass ?? 'process'].graceMs;
     for (const part of this.#parts(asked)) {
       const lock = lockOf(part);
-      await this.#indexes?.intend(lock, asked.agent, leaseMs, wait_us > 0);
+      await this.#indexes?.intend(lock, asked.agent, leaseMs, wait !== null);
       const ask = { ...request, queued: request.queued && asked.wanted.length === 1 };
-      const outcome = await this.#take(part, ask, { ...limits, rate: undefined });
+      const outcome = await this.#take(part, ask, limits);
       if (outcome.outcome !== 'granted') {
         await this.#indexes?.ended(lock, asked.agent);
         if (outcome.outcome !== 'queued') await this.#indexes?.stoppedWaiting(lock, asked.agent);
         for (const done of taken.reverse()) await this.#release(done, true);
         return outcome;
       }
-      await this.#indexes?.granted(lock, asked.agent, leaseMs, wait_us > 0);
+      await this.#indexes?.granted(lock, asked.agent, leaseMs, wait !== null);
       again &&= outcome.again;
       if (!outcome.again) taken.push(part);
       grants.push(...outcome.grants);
@@ -285,7 +290,7 @@ export class Locks {
   async #release(asked: Asked, forget: boolean): Promise<readonly ReleaseOutcome[]> {
     const outcomes: ReleaseOutcome[] = [];
     for (const part of this.#parts(asked)) {
-      const args = { ...this.scripts.common(part.wanted), ...named(asked), forget: Number(forget) };
+      const args = { ...this.scripts.common(part.wanted, asked.agent), lock_id: asked.lockId, forget: Number(forget) };
       const reply = await this.#run(part.wanted, () => this.scripts.scripts.run(release, this.#keys(part), args));
       outcomes.push(...releaseOutcomes(reply, part));
       await this.#indexes?.ended(lockOf(part), asked.agent);
@@ -295,7 +300,7 @@ export class Locks {
 
   async #leave(lock: LockRef, agent: string, how: LeaveArgs): Promise<number | undefined> {
     const wanted = [{ lock }];
-    const args = { ...this.scripts.common(wanted), agent, ...how };
+    const args = { ...this.scripts.common(wanted, agent), ...how };
     const [word, since] = await this.#run(wanted, () =>
       this.scripts.scripts.run(leave, this.scripts.all(wanted, agent), args),
     );
@@ -312,7 +317,7 @@ export class Locks {
     // A foreign client may have put anything there: who cannot have an index needs none cleaned.
     const agent = isId('agent', named) ? named : NOBODY;
     const patience_us = LEASE_CLASSES.process.waiterMs * US;
-    const args = { ...this.scripts.common(wanted), agent: named, patience_us };
+    const args = { ...this.scripts.common(wanted, named), patience_us };
     const [expired, silent, clean] = await this.#run(wanted, () =>
       this.scripts.scripts.run(reap, this.scripts.all(wanted, agent), args),
     );
@@ -321,11 +326,6 @@ export class Locks {
       await (clean === '1' ? this.#indexes.noLine(lock) : this.#indexes.line(lock, LEASE_CLASSES.process.waiterMs));
     }
     return { expired: Number(expired), silent: Number(silent) };
-  }
-
-  #spend(agent: string, rate: { readonly perMinute: number; readonly burst: number }): Promise<number> {
-    const { scripts, keys } = this.scripts;
-    return scripts.run(spend, { rate: keys.lockRateLimit(agent) }, rateTerms(rate));
   }
 
   async #held(lock: LockRef, agent: string) {
@@ -394,7 +394,6 @@ interface LeaveArgs {
 }
 
 const lockOf = ({ wanted }: Asked): LockRef => (wanted[0] as Wanted).lock;
-const named = ({ agent, lockId }: Asked) => ({ agent, lock_id: lockId });
 
 function terms(request: AcquireRequest, limits: LockLimits) {
   const { leaseClass = 'process', waitMs = 0, maxHoldMs = 0 } = request;
@@ -404,18 +403,15 @@ function terms(request: AcquireRequest, limits: LockLimits) {
     lease_us: Math.min(Math.max(request.leaseMs ?? usual, 1), limits.maxLeaseMs) * US,
     lease_class: leaseClass,
     hold_us: maxHoldMs * US,
-    wait_us: waitMs * US,
-    patience_us: LEASE_CLASSES[leaseClass].waiterMs * US,
-    max_wait: Math.ceil(waitMs / 1000),
-    priority: request.priority ?? 0,
-    queued: Number(request.queued ?? false),
-    since: request.since ?? 0,
-    depth: limits.depth,
-    ...rateTerms(limits.rate),
+    wait: waitMs > 0 ? patience(request, waitMs, limits.depth) : null,
   };
 }
 
-const rateTerms = (rate: LockLimits['rate']) => ({
-  emission_us: rate ? Math.ceil(60_000_000 / rate.perMinute) : 0,
-  burst: rate?.burst ?? 0,
+const patience = (request: AcquireRequest, waitMs: number, depth: number) => ({
+  us: waitMs * US,
+  patience_us: LEASE_CLASSES[request.leaseClass ?? 'process'].waiterMs * US,
+  depth,
+  priority: request.priority ?? 0,
+  queued: request.queued ?? false,
+  since: request.since ?? 0,
 });

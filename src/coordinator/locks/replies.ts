@@ -57,8 +57,6 @@ export function acquireOutcome(reply: readonly string[], asked: Asked): AcquireO
     }
     case 'EVICTED':
       return { outcome: 'evicted', lockId };
-    case 'LIMITED':
-      return { outcome: 'limited', retryAfterMs: Number(rest[0]) };
     default:
       throw new Error(`acquire.lua answered ${word}`);
   }

@@ -4,7 +4,7 @@ import { defineScript } from '../../redis/script.ts';
 const lua = (file: string) => new URL(`./lua/${file}`, import.meta.url);
 
 /** What every script over locks is told; see lua/_locks.lua. */
-const COMMON = { shape: 'string', whole: 'number', publish: 'string', grace_us: 'number' } as const;
+const COMMON = { shape: 'string', publish: 'string', grace_us: 'number', agent: 'string' } as const;
 
 /** What a script answered, and what it could not tell the event stream itself. */
 export interface Reply<R> {
@@ -28,21 +28,12 @@ export const acquire = defineScript({
   keyList: 'all',
   args: {
     ...COMMON,
-    agent: 'string',
     lock_id: 'string',
     purpose: 'string',
     lease_us: 'number',
     lease_class: 'string',
     hold_us: 'number',
-    wait_us: 'number',
-    patience_us: 'number',
-    max_wait: 'number',
-    priority: 'number',
-    queued: 'number',
-    since: 'number',
-    depth: 'number',
-    emission_us: 'number',
-    burst: 'number',
+    wait: 'json',
   },
   reply: words,
 });
@@ -51,7 +42,7 @@ export const heartbeat = defineScript({
   file: lua('heartbeat.lua'),
   keys: [],
   keyList: 'all',
-  args: { ...COMMON, agent: 'string', lock_id: 'string', extend_us: 'number' },
+  args: { ...COMMON, lock_id: 'string', extend_us: 'number' },
   reply: words,
 });
 
@@ -59,7 +50,7 @@ export const release = defineScript({
   file: lua('release.lua'),
   keys: [],
   keyList: 'all',
-  args: { ...COMMON, agent: 'string', lock_id: 'string', forget: 'number' },
+  args: { ...COMMON, lock_id: 'string', forget: 'number' },
   reply: words,
 });
 
@@ -67,7 +58,7 @@ export const leave = defineScript({
   file: lua('leave.lua'),
   keys: [],
   keyList: 'all',
-  args: { ...COMMON, agent: 'string', lock_id: 'string', since_us: 'number', word_us: 'number', cycle: 'string' },
+  args: { ...COMMON, lock_id: 'string', since_us: 'number', word_us: 'number', cycle: 'string' },
   reply: words,
 });
 
@@ -75,7 +66,7 @@ export const reap = defineScript({
   file: lua('reap.lua'),
   keys: [],
   keyList: 'all',
-  args: { ...COMMON, agent: 'string', patience_us: 'number' },
+  args: { ...COMMON, patience_us: 'number' },
   reply: words,
 });
 
@@ -107,11 +98,4 @@ export const schedule = defineScript({
   keys: ['list'],
   args: { lock: 'string', in_us: 'number', unless_there: 'number' },
   reply: (raw) => z.literal('OK').parse(raw),
-});
-
-export const spend = defineScript({
-  file: lua('spend.lua'),
-  keys: ['rate'],
-  args: { emission_us: 'number', burst: 'number' },
-  reply: (raw) => z.int().parse(raw),
 });

@@ -1,19 +1,11 @@
 -- Waiting in line. The queue is ordered by arrival; `waiters` has, per lock_id, until when the waiter counts as alive,
--- its place in µs and its exact queue entry. Nobody takes a waiter out to give it the lock: the first one alive takes it in a
--- call of its own, so a wake-up cannot be lost with whoever should have passed it on.
+-- its place in µs and its exact queue entry. Nobody takes a waiter out to give it the lock: the first one alive takes it
+-- in a call of its own, so a wake-up cannot be lost with whoever should have passed it on.
 local function waiter_of(item, lock_id)
   local text = redis.call('HGET', item.waiters, lock_id)
   if not text then return nil end
-  if string.sub(text, 1, 1) == '!' then
-    local since, cycle = string.match(text, '^!%d+|(%d+)|(.*)$')
-    return { aborted = true, since = since, cycle = cycle }
-  end
-  local deadline, since, entry = string.match(text, '^(%d+)|(%d+)|(.*)$')
-  return { deadline = tonumber(deadline), since = tonumber(since), entry = entry }
-end
-
-local function conflicts(item, shared, waiter)
-  return item.kind == 'a' or not shared or waiter.mode ~= 'shared'
+  local deadline, since, entry = string.match(text, '^!?(%d+)|(%d+)|(.*)$')
+  return { aborted = string.sub(text, 1, 1) == '!', deadline = tonumber(deadline), since = tonumber(since), entry = entry }
 end
 
 -- Walks the line from its head and hands each live waiter to `visit` until that returns true. The dead are noted.
@@ -26,9 +18,12 @@ local function walk(item, visit)
     for i = 1, #batch, 2 do
       local entry = batch[i]
       local parsed, waiter = pcall(cjson.decode, entry)
-      local known = parsed and type(waiter) == 'table' and waiter.lock_id and waiter_of(item, waiter.lock_id)
-      if not known or known.aborted or known.deadline <= now then -- guard
-        item.dead[#item.dead + 1] = { entry = entry, lock_id = parsed and type(waiter) == 'table' and waiter.lock_id or nil }
+      local lock_id = parsed and type(waiter) == 'table' and waiter.lock_id
+      local known = lock_id and waiter_of(item, lock_id)
+      local alive = known and not known.aborted
+      if alive and known.deadline <= now then alive = false end -- guard
+      if not alive then
+        item.dead[#item.dead + 1] = { entry = entry, lock_id = lock_id }
       elseif visit(waiter, tonumber(batch[i + 1]) * 1000) then
         return
       end
@@ -38,16 +33,15 @@ local function walk(item, visit)
 end
 
 -- Who keeps a newcomer (or the waiter `lock_id`) from being next: the first live waiter before it that wants what
--- excludes it. A reader passes no writer, so writers are not starved.
+-- excludes it. Readers pass readers, but no writer, so that writers are not starved.
 local function ahead(item, lock_id, since)
   local first
   walk(item, function(waiter, place)
-    if waiter.lock_id == lock_id then return true end
-    if since and place >= since then return true end
-    if conflicts(item, item.shared, waiter) then
-      first = waiter
-      return true
-    end
+    if waiter.lock_id == lock_id then return true end -- guard
+    if since and place >= since then return true end -- guard
+    if item.shared and waiter.mode == 'shared' then return false end -- guard
+    first = waiter
+    return true
   end)
   return first
 end
@@ -55,40 +49,41 @@ end
 local function bury(item)
   for _, dead in ipairs(item.dead or {}) do
     redis.call('ZREM', item.queue, dead.entry)
-    if dead.lock_id then redis.call('HDEL', item.waiters, dead.lock_id) end
+    if dead.lock_id then redis.call('HDEL', item.waiters, dead.lock_id) end -- guard
   end
   item.dead = {}
 end
 
+-- The length of the line, for those who look at the lock. Only where there is one: else this would make a lock of its own.
 local function note_length(item)
   local length = redis.call('ZCARD', item.queue)
   if item.kind == 'a' then
     if item.limit then redis.call('HSET', item.lock, 'queued_tasks', length) end
-  elseif #item.holders > 0 then -- guard
+  elseif redis.call('EXISTS', item.lock) == 1 then
     redis.call('HSET', item.lock, 'queue_length', length)
   end
-  if whole and length == 0 then redis.call('ZREM', waiting, item.lock) end
+  if whole and length == 0 then redis.call('ZREM', waiting, item.lock) end -- guard
   return length
 end
 
 local function leave(item, lock_id, waiter)
-  if waiter.entry then redis.call('ZREM', item.queue, waiter.entry) end -- guard
+  redis.call('ZREM', item.queue, waiter.entry) -- guard
   redis.call('HDEL', item.waiters, lock_id) -- guard
   if whole then redis.call('SREM', waitfor, item.lock) end -- guard
 end
 
 -- Calls those who may take the lock now: the first in line, and if that is a reader, the readers right behind it.
 local function promote(item)
-  local places = item.kind == 'a' and (item.limit or 0) - item.active or 1
-  if places < 1 or item.kind == 'a' and item.status ~= 'active' then return end
-  if #item.holders > 0 and not item.held_shared then return end
-  local readers = #item.holders > 0
+  local places = 1
+  if item.kind == 'a' then places = item.status == 'active' and item.limit - item.active or 0 end
+  if places < 1 or #item.holders > 0 and not item.held_shared then return end
   local called = {}
   walk(item, function(waiter)
-    local reader = item.kind ~= 'a' and waiter.mode == 'shared'
-    if item.kind ~= 'a' and (readers or #called > 0) and not reader then return true end
+    local reads = item.kind ~= 'a' and waiter.mode == 'shared'
+    local beside_readers = item.kind ~= 'a' and (#item.holders > 0 or #called > 0)
+    if beside_readers and not reads then return true end
     called[#called + 1] = waiter.agent_id
-    return not reader and #called >= places
+    return not reads and #called >= places
   end)
   for _, agent in ipairs(called) do tell(item, 'promoted', agent) end
 end

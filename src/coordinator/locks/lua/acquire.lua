@@ -1,195 +1,179 @@
 -- Take locks, one or several, all or nothing; or wait in line for those that are not to be had. Asking again with the
 -- same lock_id is the same request: it answers with the grant, or keeps the place in line.
 --   args.agent, args.lock_id, args.purpose
---   args.lease_us, args.lease_class, args.hold_us     how long without a beat; process or agent; at most in all (0: no limit)
---   args.wait_us, args.patience_us   how long to wait in line (0: do not); how long a silent waiter counts as alive
---   args.max_wait, args.priority     for the queue entry: seconds, number
---   args.queued     1: the caller believes it waits in line
---   args.since      its age in µs if it waited before and was made to try anew, else 0
---   args.depth      longest line
---   args.emission_us, args.burst     how often an agent may ask (0: as often as it likes)
+--   args.lease_us, args.lease_class    how long without a beat; process or agent
+--   args.hold_us                       how long at most in all; 0: no limit
+--   args.wait    null: do not wait in line. Else: us, patience_us (how long a silent waiter counts as alive), depth (longest
+--                line), priority, queued (the caller believes it waits), since (its age in µs from an earlier try, or 0)
 -- Outcomes: GRANTED again acquired_at expires_at token… · QUEUED n position since expected_ms · HELD n · FULL n depth
 --   EXPIRED n agent… (call reap for them, then ask again) · SPENT n · REFUSED n why · DEADLOCK n since cycle · EVICTED
---   LIMITED retry_ms. n is the lock that decided. After QUEUED and HELD: waiting free_in_ms holders…
+--   n is the lock that decided. After QUEUED and HELD follow: waiting, free_in_ms, and four texts per holder.
 -- @include _locks.lua
--- @include _queue.lua
--- @include _rate.lua
+-- @include _grant.lua
 
-local function overdue(item)
-  local agents = {}
-  for _, holder in ipairs(item.holders) do
-    if is_over(holder) then agents[#agents + 1] = holder.agent_id end
+-- The usual case first, before anything that only the others need is even set up: one lock, nobody there, nobody in line.
+local only = items[1]
+if #items == 1 and args.wait == cjson.null and not only.shared and only.kind ~= 'a'
+  and redis.call('EXISTS', only.lock, only.queue) == 0 then
+  read_fence(only)
+  if only.state ~= 'held' and only.last_lock_id ~= args.lock_id and only.last_released ~= args.lock_id then
+    local us = next_token(only)
+    local token = whole_number(us)
+    grant_alone(only, token)
+    seal(only, us, token)
+    return with_told({ 'GRANTED', 0, now_text, expires_text, token })
   end
-  if #item.holders == 0 and item.kind ~= 'a' and item.state == 'held' then agents[1] = item.last_holder or '' end
+end
+
+-- @include _holders.lua
+-- @include _queue.lua
+local wait = args.wait ~= cjson.null and args.wait or nil
+local FENCE_SECONDS, WAITFOR_SECONDS = 7776000, 300
+
+-- Leases that are over, of holders or of a key that ended before anyone noticed.
+local function overdue(item)
+  local agents
+  for _, holder in ipairs(item.holders) do
+    if is_over(holder) then
+      agents = agents or {}
+      agents[#agents + 1] = holder.agent_id
+    end
+  end
+  if #item.holders == 0 and item.kind ~= 'a' and item.state == 'held' then return { item.last_holder } end
   return agents
 end
 
 local function refusal(item)
-  if item.kind ~= 'a' then return nil end
   if not item.limit then return 'unregistered' end
   if item.status ~= 'active' then return item.status end
 end
 
-local function is_free(item, mine)
-  if item.kind == 'a' then return item.active < item.limit end -- guard
-  if mine then return #item.holders == 1 end -- guard
-  if #item.holders == 0 then return true end
-  return item.shared and item.held_shared
+local function is_free(item)
+  if item.kind == 'a' then return item.active < item.limit end
+  if item.upgrade then return #item.holders == 1 end
+  return #item.holders == 0 or item.shared and item.held_shared
 end
 
-local function blockers(item)
-  local free_us, who = 0, {}
+local function blockers(reply, item)
+  local free_us, at = 0, #reply
   for _, holder in ipairs(item.holders) do
     free_us = math.max(free_us, ends_us(holder) - now)
-    who[#who + 1] = holder.agent_id
-    who[#who + 1] = holder.acquired_at
-    who[#who + 1] = holder.expires_at
-    who[#who + 1] = holder.purpose or (not item.held_shared and redis.call('HGET', item.lock, 'purpose')) or ''
+    for _, text in ipairs({ holder.agent_id, holder.acquired_at, holder.expires_at,
+      holder.purpose or not item.held_shared and redis.call('HGET', item.lock, 'purpose') or '' }) do
+      reply[#reply + 1] = text
+    end
   end
-  return free_us, who
+  table.insert(reply, at + 1, redis.call('ZCARD', item.queue))
+  table.insert(reply, at + 2, math.ceil(free_us / 1000))
+  return reply
 end
 
-local function answer(head, item)
-  local free_us, who = blockers(item)
-  head[#head + 1] = redis.call('ZCARD', item.queue)
-  head[#head + 1] = math.ceil(free_us / 1000)
-  for _, text in ipairs(who) do head[#head + 1] = text end
-  return head
-end
-
--- First everything is read and judged; nothing is written before every lock has its verdict.
-local fresh, joined, since = true, false, args.since > 0 and args.since or nil
-local blocked
+-- First everything is read and judged; nothing is written before every lock has its verdict: Lua has no rollback.
+local fresh, joined, blocked = true, false, nil
+local since = wait and wait.since > 0 and wait.since or nil
 for n, item in ipairs(items) do
-  read(item)
-  local mine = grant_of(item, args.lock_id)
-  if mine and is_over(mine) then return { 'SPENT', n } end -- guard
-  item.mine = mine
-  if mine then
+  local there = item.kind == 'a' and 1 or redis.call('EXISTS', item.lock, item.queue)
+  if there > 0 then
+    read_holders(item)
+    item.line = redis.call('EXISTS', item.queue) == 1
+    item.mine = grant_of(item, args.lock_id)
+  end
+  read_fence(item)
+  if item.mine then
+    if is_over(item.mine) then return { 'SPENT', n } end -- guard
     fresh = false
     item.upgrade = not item.shared and item.held_shared
   else
-    local over = item.last_lock_id == args.lock_id or item.last_released == args.lock_id
-    if over then return { 'SPENT', n } end -- guard
-    local why = refusal(item)
+    if item.last_lock_id == args.lock_id then return { 'SPENT', n } end -- guard
+    if item.last_released == args.lock_id then return { 'SPENT', n } end -- guard
+    local why = item.kind == 'a' and refusal(item)
     if why then return { 'REFUSED', n, why } end -- guard
   end
   local agents = overdue(item)
-  if #agents > 0 then return { 'EXPIRED', n, unpack(agents) } end -- guard
-  item.line = redis.call('EXISTS', item.queue) == 1
-  if item.line or args.wait_us > 0 or args.queued == 1 then
-    item.waiter = waiter_of(item, args.lock_id)
-    if item.waiter and item.waiter.aborted then
-      if not mine then
-        redis.call('HDEL', item.waiters, args.lock_id)
-        return { 'DEADLOCK', n, item.waiter.since, item.waiter.cycle }
-      end
-    elseif item.waiter then
-      joined = true
-      since = since and math.min(since, item.waiter.since) or item.waiter.since
-    end
+  if agents then return { 'EXPIRED', n, unpack(agents) } end -- guard
+  item.waiter = (item.line or wait) and waiter_of(item, args.lock_id)
+  if item.waiter and item.waiter.aborted then
+    redis.call('HDEL', item.waiters, args.lock_id) -- guard
+    if not item.mine then return { 'DEADLOCK', n, whole_number(item.waiter.since), item.waiter.entry } end
+    item.waiter = nil
+  elseif item.waiter then
+    joined = true
+    since = math.min(since or item.waiter.since, item.waiter.since)
   end
 end
-if args.queued == 1 and not joined and fresh then return { 'EVICTED' } end -- guard
+if wait and wait.queued and fresh and not joined then return { 'EVICTED' } end -- guard
 
 for n, item in ipairs(items) do
   if not item.mine or item.upgrade then
     local first = item.line and ahead(item, args.lock_id, since)
-    if item.upgrade and (first or not is_free(item, true)) then return { 'REFUSED', n, 'upgrade' } end -- guard
-    if first or not is_free(item, item.upgrade) then -- guard
-      item.blocked = true
-      blocked = blocked or n
-    end
+    local free = is_free(item)
+    if first then free = false end -- guard
+    if item.upgrade and not free then return { 'REFUSED', n, 'upgrade' } end -- guard
+    item.blocked = not free
+    if not free then blocked = blocked or n end -- guard
   end
 end
 
-local spends = fresh and not joined and args.emission_us > 0 and whole
-if spends then
-  local wait_us = must_wait(rate)
-  if wait_us then return { 'LIMITED', math.ceil(wait_us / 1000) } end -- guard
+if blocked and not wait then return blockers({ 'HELD', blocked }, items[blocked]) end
+
+-- A place in line: behind everyone there, even within one µs or after the clock went back; a retry keeps its age, and so
+-- does one who waits for several locks, so that all lines have their waiters in one order and none waits in a circle.
+local function join(item)
+  local enq = tonumber(redis.call('HGET', item.fence, 'enq')) or 0
+  local place = now
+  if place <= enq then place = enq + 1 end -- guard
+  if since then place = since end -- guard
+  since = place
+  local waiter = { since = place, entry = '{"agent_id":"' .. args.agent .. '","mode":"' .. (item.shared and 'shared' or 'exclusive')
+    .. '","priority":' .. wait.priority .. ',"requested_at":"' .. now_text .. '","max_wait_seconds":'
+    .. math.ceil(wait.us / 1000000) .. ',"lock_id":"' .. args.lock_id .. '"}' }
+  if whole then redis.call('SADD', waitfor, item.lock) end -- guard
+  if place > enq then redis.call('HSET', item.fence, 'enq', whole_number(place)) end
+  if item.kind == 't' and item.token == 0 then redis.call('EXPIRE', item.fence, FENCE_SECONDS) end
+  redis.call('ZADD', item.queue, string.format('%.3f', place / 1000), waiter.entry)
+  return waiter
 end
 
-if blocked and args.wait_us == 0 then
-  if spends then spend(rate) end
-  return answer({ 'HELD', blocked }, items[blocked])
+local function stay(item)
+  local joins = not item.waiter
+  if joins then item.waiter = join(item) end
+  local deadline = now + math.min(wait.us, wait.patience_us)
+  redis.call('HSET', item.waiters, args.lock_id,
+    whole_number(deadline) .. '|' .. whole_number(item.waiter.since) .. '|' .. item.waiter.entry)
+  if whole then
+    redis.call('EXPIRE', waitfor, WAITFOR_SECONDS) -- guard
+    redis.call('ZADD', waiting, seconds(deadline), item.lock) -- guard
+  end
+  if joins then
+    note_length(item)
+    tell(item, 'queued', args.agent)
+  end
+end
+
+-- How long until it is this waiter's turn, if everyone keeps the lock as long as it is usually kept.
+local function expected_ms(item, position)
+  local usual = tonumber(redis.call('HGET', item.fence, 'hold_us'))
+  if not usual then return -1 end
+  local spent = item.holders[1] and now - us_of(item.holders[1].acquired_at) or 0
+  return math.ceil((math.max(usual - spent, 0) + (position - 1) * usual) / 1000)
 end
 
 if blocked then
   for n, item in ipairs(items) do
-    if item.blocked and not item.waiter and redis.call('ZCARD', item.queue) - #(item.dead or {}) >= args.depth then -- guard
-      return { 'FULL', n, args.depth }
-    end
+    local length = item.blocked and not item.waiter and redis.call('ZCARD', item.queue) - #(item.dead or {}) or 0
+    if length >= wait.depth then return { 'FULL', n, wait.depth } end -- guard
   end
-  if spends then spend(rate) end
-  local deadline = now + math.min(args.wait_us, args.patience_us)
   for _, item in ipairs(items) do
     bury(item)
-    if item.blocked then
-      local waiter, isNew = item.waiter, not item.waiter
-      if isNew then
-        local place = since or math.max(now, item.enq + 1) -- guard
-        since = since or place
-        waiter = { since = place, entry = '{"agent_id":"' .. args.agent .. '","mode":"' .. (item.shared and 'shared' or 'exclusive')
-          .. '","priority":' .. args.priority .. ',"requested_at":"' .. now_text .. '","max_wait_seconds":' .. args.max_wait
-          .. ',"lock_id":"' .. args.lock_id .. '"}' }
-        if whole then redis.call('SADD', waitfor, item.lock) end -- guard
-        if item.token == 0 and item.enq == 0 and item.kind == 't' then
-          redis.call('HSET', item.fence, 'enq', whole_number(place))
-          redis.call('EXPIRE', item.fence, FENCE_TTL)
-        elseif place > item.enq then
-          redis.call('HSET', item.fence, 'enq', whole_number(place))
-        end
-        redis.call('ZADD', item.queue, string.format('%.3f', place / 1000), waiter.entry)
-        item.waiter = waiter
-      end
-      redis.call('HSET', item.waiters, args.lock_id,
-        whole_number(deadline) .. '|' .. whole_number(waiter.since) .. '|' .. waiter.entry) -- guard
-      if whole then
-        redis.call('EXPIRE', waitfor, 300)
-        redis.call('ZADD', waiting, seconds(deadline), item.lock)
-      end
-      if isNew then
-        note_length(item)
-        tell(item, 'queued', args.agent)
-      end
-    end
+    if item.blocked then stay(item) end
   end
   local item = items[blocked]
   local position = (redis.call('ZRANK', item.queue, item.waiter.entry) or 0) + 1
-  local expected = -1
-  if item.hold_us then
-    local spent = item.holders[1] and now - us_of(item.holders[1].acquired_at) or 0
-    expected = math.ceil((math.max(item.hold_us - spent, 0) + (position - 1) * item.hold_us) / 1000)
-  end
-  return with_told(answer({ 'QUEUED', blocked, position, whole_number(item.waiter.since), expected }, item))
+  return with_told(blockers({ 'QUEUED', blocked, position, whole_number(item.waiter.since), expected_ms(item, position) }, item))
 end
 
-if spends then spend(rate) end
-local expires = now + args.lease_us
-local hold_until
-if args.hold_us > 0 then
-  hold_until = iso_time(now + args.hold_us)
-  expires = math.min(expires, now + args.hold_us) -- guard
-end
-local expires_text = iso_time(expires)
-local of_agent = args.lease_class == 'agent'
-local ends = of_agent and expires + args.grace_us or expires
-
-local function next_token(item)
-  return math.max(item.token + 1, now) -- guard
-end
-
--- The indexes first: if anything fails between, they name a lock too many, which the sweeper finds, never one too few.
-local function enter_indexes(item, first_end)
-  if not whole then return end
-  redis.call('ZADD', registry, seconds(first_end), item.lock) -- guard
-  if item.kind ~= 'a' then redis.call('SADD', index, item.lock) end -- guard
-  if item.type_index then redis.call('SADD', item.type_index, item.lock) end -- guard
-end
-
-local function grant_capacity(item, token)
-  local first = redis.call('ZRANGE', item.leases, 0, 0, 'WITHSCORES')
-  enter_indexes(item, math.min(ends, first[2] and tonumber(first[2]) * 1000000 or ends))
+local function grant_place(item, token)
+  enter_indexes(item, math.min(ends, first_lease(item) or ends))
   redis.call('ZADD', item.leases, seconds(ends), args.lock_id)
   redis.call('HSET', item.fence, 'lease:' .. args.lock_id, token)
   redis.call('HSET', item.lock, 'active_tasks', item.active + 1, 'last_heartbeat', now_text)
@@ -201,47 +185,32 @@ local function grant_shared(item, token)
   enter_indexes(item, first)
   item.holders[#item.holders + 1] = {
     agent_id = args.agent, acquired_at = now_text, expires_at = expires_text, lock_id = args.lock_id, fencing_token = token,
-    lease_class = of_agent and 'agent' or nil, hold_until = hold_until, purpose = args.purpose ~= '' and args.purpose or nil,
+    lease_class = args.lease_class == 'agent' and 'agent' or nil, hold_until = hold_until,
+    purpose = args.purpose ~= '' and args.purpose or nil,
   }
   write_shared(item)
 end
 
-local function grant_alone(item, token)
-  enter_indexes(item, ends)
-  if item.upgrade then redis.call('DEL', item.lock) end
-  local fields = {
-    item.kind == 't' and 'holder_agent_id' or 'exclusive_holder', args.agent, 'acquired_at', now_text, 'expires_at', expires_text,
-    'purpose', args.purpose, 'heartbeat_count', 0, 'queue_length', 0, 'lock_id', args.lock_id, 'fencing_token', token,
-  }
-  if item.kind == 'r' then fields[#fields + 1], fields[#fields + 2] = 'mode', 'exclusive' end
-  if of_agent then fields[#fields + 1], fields[#fields + 2] = 'lease_class', 'agent' end
-  if hold_until then fields[#fields + 1], fields[#fields + 2] = 'hold_until', hold_until end
-  redis.call('HSET', item.lock, unpack(fields))
-  redis.call('PEXPIRE', item.lock, math.ceil((ends - now) / 1000)) -- guard
-  item.holders = { true }
+local function grant(item)
+  local us = next_token(item)
+  local token = whole_number(us)
+  local give = item.kind == 'a' and grant_place or item.shared and grant_shared or grant_alone
+  give(item, token)
+  if item.line then
+    bury(item)
+    if item.waiter then leave(item, args.lock_id, item.waiter) end
+    note_length(item)
+  end
+  seal(item, us, token)
+  return token
 end
 
 local reply = { 'GRANTED', 1, now_text, expires_text }
 for n, item in ipairs(items) do
   if item.mine and not item.upgrade then
-    reply[n + 4] = item.mine.fencing_token
-    reply[3], reply[4] = item.mine.acquired_at, item.mine.expires_at
+    reply[n + 4], reply[3], reply[4] = item.mine.fencing_token, item.mine.acquired_at, item.mine.expires_at
   else
-    local us = next_token(item)
-    local token = whole_number(us)
-    reply[2], reply[n + 4] = 0, token
-    if item.kind == 'a' then grant_capacity(item, token)
-    elseif item.shared then grant_shared(item, token)
-    else grant_alone(item, token) end
-    redis.call('HSET', item.fence, 'token', token, 'state', 'held', 'last_holder', args.agent, 'last_lock_id', args.lock_id) -- guard
-    -- A day of the ninety is little enough not to be renewed with every grant.
-    if item.kind == 't' and us - item.token > 86400000000 then redis.call('EXPIRE', item.fence, FENCE_TTL) end
-    if item.line then
-      bury(item)
-      if item.waiter then leave(item, args.lock_id, item.waiter) end
-      note_length(item)
-    end
-    tell(item, 'acquired', args.agent, ',"lock_id":"' .. args.lock_id .. '","fencing_token":"' .. token .. '"')
+    reply[n + 4], reply[2] = grant(item), 0
   end
 end
 return with_told(reply)

@@ -3,10 +3,11 @@
 --   args.status      empty: as it is (a new agent is active)
 -- Outcomes: SET · UNREGISTERED (nothing to change: the agent has no limit yet)
 -- @include _locks.lua
+-- @include _holders.lua
 -- @include _queue.lua
 
 local item = items[1]
-read(item)
+read_holders(item)
 if not item.limit and args.max_tasks == 0 then return { 'UNREGISTERED' } end
 item.limit = args.max_tasks > 0 and args.max_tasks or item.limit
 item.status = args.status ~= '' and args.status or item.status or 'active'

@@ -4,24 +4,29 @@
 --   args.extend_us   how long from now, already within the allowed
 -- Outcomes: EXTENDED expires_at heartbeats · LOST n
 -- @include _locks.lua
+-- @include _holders.lua
 
 for n, item in ipairs(items) do
-  read(item)
-  item.mine, item.at = grant_of(item, args.lock_id)
-  if not item.mine or (item.mine.agent_id or args.agent) ~= args.agent or is_over(item.mine) then return { 'LOST', n } end -- guard
-  item.hold_until = item.mine.hold_until
-  if item.hold_until and item.hold_until <= now_text then return { 'LOST', n } end -- guard
+  read_holders(item)
+  item.mine = grant_of(item, args.lock_id)
+  if not item.mine then return { 'LOST', n } end
+  if item.mine.agent_id ~= args.agent then return { 'LOST', n } end -- guard
+  if is_over(item.mine) then return { 'LOST', n } end -- guard
+  local limit = item.mine.hold_until
+  if limit and limit <= now_text then return { 'LOST', n } end -- guard
 end
 
 local function renewed_until(item)
   local us = math.max(now + args.extend_us, us_of(item.mine.expires_at))
-  return item.hold_until and math.min(us, us_of(item.hold_until)) or us -- guard
+  local limit = item.mine.hold_until and us_of(item.mine.hold_until)
+  if limit and us > limit then us = limit end -- guard
+  return us
 end
 
 local function renew_place(item, us)
   redis.call('ZADD', item.leases, 'XX', seconds(us), args.lock_id)
   redis.call('HSET', item.lock, 'last_heartbeat', now_text)
-  return tonumber(redis.call('ZRANGE', item.leases, 0, 0, 'WITHSCORES')[2]) * 1000000, 0
+  return first_lease(item), 0
 end
 
 local function renew_shared(item, us)

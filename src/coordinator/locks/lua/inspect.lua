@@ -1,13 +1,16 @@
 -- All about locks at one moment; changes nothing.
 -- Outcome: per lock, JSON: holders, waiters, fence, capacity; times are judged here, by Redis
 -- @include _locks.lua
+-- @include _holders.lua
 -- @include _queue.lua
 
 local function describe(item)
-  read(item)
+  read_fence(item)
+  read_holders(item)
+  local hold_us = redis.call('HGET', item.fence, 'hold_us')
   local lock = redis.call('HMGET', item.lock, 'purpose', 'heartbeat_count', 'max_tasks', 'active_tasks', 'queued_tasks', 'status', 'last_heartbeat')
   local view = { at = now_text, token = whole_number(item.token), state = item.state or 'free', holders = {}, waiters = {},
-    shared = item.held_shared or false, last_holder = item.last_holder or nil, hold_us = item.hold_us and whole_number(item.hold_us) }
+    shared = item.held_shared or false, last_holder = item.last_holder or nil, hold_us = hold_us or nil }
   for _, holder in ipairs(item.holders) do
     if not item.held_shared then holder.purpose, holder.heartbeat_count = lock[1] or '', tonumber(lock[2]) or 0 end
     holder.state = is_over(holder) and 'expired' or holder.expires_at <= now_text and 'grace' or 'live'

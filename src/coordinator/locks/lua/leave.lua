@@ -6,10 +6,10 @@
 --   args.cycle       the word; empty: given up by itself
 -- Outcomes: LEFT since · GONE (it does not wait here, or not any more)
 -- @include _locks.lua
+-- @include _holders.lua
 -- @include _queue.lua
 
 local item = items[1]
-read(item)
 local waiter = waiter_of(item, args.lock_id)
 if not waiter then return { 'GONE' } end
 if waiter.aborted then
@@ -18,12 +18,13 @@ if waiter.aborted then
 end
 if args.since_us > 0 and waiter.since ~= args.since_us then return { 'GONE' } end -- guard
 
+read_holders(item)
 leave(item, args.lock_id, waiter)
-if args.cycle ~= '' then
-  redis.call('HSET', item.waiters, args.lock_id,
-    '!' .. whole_number(now + args.word_us) .. '|' .. whole_number(waiter.since) .. '|' .. args.cycle)
-  if whole then redis.call('ZADD', waiting, seconds(now + args.word_us), item.lock) end
-end
 note_length(item)
+if args.cycle ~= '' then
+  local ends = now + args.word_us
+  redis.call('HSET', item.waiters, args.lock_id, '!' .. whole_number(ends) .. '|' .. whole_number(waiter.since) .. '|' .. args.cycle)
+  if whole then redis.call('ZADD', waiting, seconds(ends), item.lock) end -- guard
+end
 promote(item) -- guard
 return with_told({ 'LEFT', whole_number(waiter.since) })

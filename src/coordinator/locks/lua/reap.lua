@@ -1,76 +1,69 @@
--- End what one agent left at a lock without a word: grants that are over, and places in line of a waiter that fell
+-- End what one agent left at a lock without a word: grants that are over, and places in line of waiters that fell
 -- silent. Tells of each ended grant exactly once, calls the next, and puts the lock's place in the sweeper's lists right.
---   args.agent        whose; the agent's index and waitfor are the ones declared
+--   args.agent        whose grants; the agent's index and waitfor are the ones declared
 --   args.patience_us  how long a silent waiter counts as alive
--- Outcome: how many grants and how many waiters ended, and 1 if nothing is left of the lock to sweep, else 0
+-- Outcome: how many grants and how many waiters ended; whether anyone still stands in line (1 or 0)
 -- @include _locks.lua
+-- @include _holders.lua
 -- @include _queue.lua
 
 local item = items[1]
-read(item)
+read_fence(item)
+read_holders(item)
 local ended, kept = {}, {}
 for _, holder in ipairs(item.holders) do
-  local gone = holder.agent_id == args.agent and is_over(holder) -- guard
+  local gone = is_over(holder)
+  if holder.agent_id ~= args.agent then gone = false end -- guard
   table.insert(gone and ended or kept, holder)
 end
--- The key itself may have ended first; the fence still says that it was held, and by whom.
+-- The key may have ended before anyone noticed; the fence still says that it was held, and by whom.
 local vanished = item.kind ~= 'a' and #item.holders == 0 and item.state == 'held' and item.last_holder == args.agent
 if vanished then ended[1] = { lock_id = item.last_lock_id, fencing_token = whole_number(item.token) } end
-
-local lapsed = {}
-if item.kind == 'a' then
-  lapsed = redis.call('ZRANGEBYSCORE', item.leases, '-inf', seconds(now))
-  for _, lock_id in ipairs(lapsed) do
-    ended[#ended + 1] = { lock_id = lock_id, fencing_token = redis.call('HGET', item.fence, 'lease:' .. lock_id) or '0' }
-  end
+local lapsed = item.kind == 'a' and redis.call('ZRANGEBYSCORE', item.leases, '-inf', seconds(now)) or {}
+for _, lock_id in ipairs(lapsed) do
+  ended[#ended + 1] = { lock_id = lock_id, fencing_token = redis.call('HGET', item.fence, 'lease:' .. lock_id) or '0' }
 end
-
-walk(item, function() end)
-local words = redis.call('HGETALL', item.waiters)
+local waits = false
+walk(item, function(waiter) waits = waits or waiter.agent_id == args.agent end)
+local dead = #item.dead
 
 item.holders = kept
-if #lapsed > 0 then
-  redis.call('ZREM', item.leases, unpack(lapsed))
-  for _, lock_id in ipairs(lapsed) do redis.call('HDEL', item.fence, 'lease:' .. lock_id) end
-  if item.limit then redis.call('HSET', item.lock, 'active_tasks', item.active) end
-elseif #ended > 0 then
-  write_shared(item) -- guard
+for _, lock_id in ipairs(lapsed) do
+  redis.call('ZREM', item.leases, lock_id)
+  redis.call('HDEL', item.fence, 'lease:' .. lock_id)
+end
+if #lapsed > 0 and item.limit then redis.call('HSET', item.lock, 'active_tasks', item.active) end
+if #ended > 0 and item.kind ~= 'a' then
+  write_shared(item)
   if #kept == 0 then redis.call('HSET', item.fence, 'state', 'expired') end -- guard
 end
-local dead = #item.dead
 bury(item)
+local words = redis.call('HGETALL', item.waiters)
 for i = 1, #words, 2 do
   local until_us = string.match(words[i + 1], '^!(%d+)')
-  if until_us and tonumber(until_us) <= now then redis.call('HDEL', item.waiters, words[i]) end
+  if until_us and tonumber(until_us) <= now then redis.call('HDEL', item.waiters, words[i]) end -- guard
 end
-local length = note_length(item)
+note_length(item)
 
-local first
-if item.kind == 'a' then
-  local lease = redis.call('ZRANGE', item.leases, 0, 0, 'WITHSCORES')
-  first = lease[2] and tonumber(lease[2]) * 1000000
-else
-  for _, holder in ipairs(kept) do first = math.min(first or ends_us(holder), ends_us(holder)) end
+local first = item.kind == 'a' and first_lease(item) or nil
+local holds = false
+for _, holder in ipairs(kept) do
+  first = math.min(first or ends_us(holder), ends_us(holder))
+  holds = holds or holder.agent_id == args.agent
 end
-local left = redis.call('EXISTS', item.waiters) == 1
-
+local line = redis.call('EXISTS', item.waiters)
 if whole then
-  local mine, waits = false, false
-  for _, holder in ipairs(kept) do mine = mine or holder.agent_id == args.agent end
-  if not mine then redis.call('SREM', index, item.lock) end -- guard
-  walk(item, function(waiter) waits = waits or waiter.agent_id == args.agent end)
+  if not holds then redis.call('SREM', index, item.lock) end -- guard
   if not waits then redis.call('SREM', waitfor, item.lock) end -- guard
-  if first then redis.call('ZADD', registry, seconds(first), item.lock) -- guard
-  else
-    redis.call('ZREM', registry, item.lock) -- guard
-    if item.type_index then redis.call('SREM', item.type_index, item.lock) end -- guard
-  end
-  -- Somebody may fall silent again within a waiter's patience.
-  if left then redis.call('ZADD', waiting, seconds(now + args.patience_us), item.lock) -- guard
-  else redis.call('ZREM', waiting, item.lock) end
+  if first then redis.call('ZADD', registry, seconds(first), item.lock) end -- guard
+  if not first then redis.call('ZREM', registry, item.lock) end -- guard
+  if not first and item.type_index then redis.call('SREM', item.type_index, item.lock) end -- guard
+  -- Whoever still stands there may fall silent, too: look again then.
+  if line == 1 then redis.call('ZADD', waiting, seconds(now + args.patience_us), item.lock) end -- guard
+  if line == 0 then redis.call('ZREM', waiting, item.lock) end -- guard
 end
 for _, grant in ipairs(ended) do
-  tell(item, 'expired', args.agent, ',"lock_id":"' .. grant.lock_id .. '","fencing_token":"' .. grant.fencing_token .. '"') -- guard
+  tell(item, 'expired', args.agent, '","lock_id":"' .. grant.lock_id .. '","fencing_token":"' .. grant.fencing_token .. '"}')
 end
-if length > 0 and (#ended > 0 or dead > 0) then promote(item) end -- guard
-return with_told({ #ended, dead, (first or left) and 0 or 1 })
+if #ended > 0 or dead > 0 then promote(item) end -- guard
+return with_told({ #ended, dead, line })
