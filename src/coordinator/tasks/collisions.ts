@@ -21,8 +21,8 @@ export interface ResourceClaim {
  * The locks of a task: one for each thing it declares, never one for a folder above it. What a thing collides with is
  * found instead in two sorted sets of the marks of all that is held (exclusive, shared), each member MARK NUL TASK:
  *
- *   beneath or the same   ZRANGEBYLEX set [MARK (MARK\xff   LIMIT 0 n
- *   a folder above        ZRANGEBYLEX set [ABOVE\0 (ABOVE\x01 for each of `above`
+ *   beneath or the same   ZRANGEBYLEX set [MARK (MARK\255   the byte, which no text in UTF-8 has
+ *   a folder above        ZRANGEBYLEX set [ABOVE\0 (ABOVE\1   for each of `above`
  *
  * An exclusive claim asks both sets, a shared one only the exclusive set; members of its own task do not count. That is exact, costs O(depth · log held), and
  * writes one member. Locks on each folder above would be rewritten by every claim in the tree, and shared and exclusive
