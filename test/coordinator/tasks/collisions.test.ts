@@ -6,6 +6,7 @@ import type { TaskResource } from '../../../src/coordinator/tasks/task.ts';
 import { decodeId, parseId } from '../../../src/redis/ids.ts';
 
 const FILE = parseId('resourceType', 'file');
+const DATABASE = parseId('resourceType', 'database');
 const write = (...paths: string[]): TaskResource[] => paths.map((id) => ({ type: FILE, id, mode: 'exclusive' }));
 const readOnly = (...paths: string[]): TaskResource[] => paths.map((id) => ({ type: FILE, id, mode: 'shared' }));
 const doCollide = (one: TaskResource[], other: TaskResource[]) => collide(resourceClaims(one), resourceClaims(other));
@@ -72,9 +73,7 @@ describe('collisions', () => {
   });
 
   test('what is no path collides by name alone', () => {
-    const database = (id: string): TaskResource[] => [
-      { type: parseId('resourceType', 'database'), id, mode: 'exclusive' },
-    ];
+    const database = (id: string): TaskResource[] => [{ type: DATABASE, id, mode: 'exclusive' }];
     expect(doCollide(database('prod'), database('prod'))).toBe(true);
     expect(doCollide(database('prod'), database('prod/replica'))).toBe(false);
     expect(doCollide(database('src'), write('src'))).toBe(false);
@@ -114,7 +113,11 @@ describe('the locks of a task', () => {
 const aPath = fc
   .array(fc.constantFrom('a', 'b', 'ab', '..', '.', ''), { maxLength: 5 })
   .chain((parts) => fc.constantFrom(parts.join('/'), `/${parts.join('/')}`, `${parts.join('/')}/`));
-const aResource = fc.record({ type: fc.constant(FILE), id: aPath, mode: fc.constantFrom('exclusive', 'shared') });
+const aResource = fc.record({
+  type: fc.constantFrom(FILE, DATABASE),
+  id: aPath.map((path) => path || 'x'),
+  mode: fc.constantFrom('exclusive', 'shared'),
+});
 
 test('a path is covered by all that is above it, and by nothing else but itself', () => {
   fc.assert(
