@@ -21,8 +21,9 @@ export async function openPrdDb(path: string, clock: Clock): Promise<PrdDb> {
   let seenVersion: number | undefined;
   const version = (database: Database) => database.pragma('data_version', { simple: true }) as number;
   const read = (database: Database): PrdSnapshot => {
-    const { priorityOrder, rows } = dialectOf(database, path);
-    const snapshot = { ...rows(), memories: new OwnTables(database).memories(), priorityOrder };
+    const dialect = dialectOf(database, path);
+    const memories = new OwnTables(database).memories();
+    const snapshot = { ...dialect.rows(), memories, priorityOrder: dialect.priorityOrder };
     seenVersion = version(database);
     return snapshot;
   };

@@ -21,35 +21,38 @@ export interface ResourceClaim {
  * The locks of a task: one for each thing it declares, never one for a folder above it. What a thing collides with is
  * found instead in two sorted sets of the marks of all that is held (exclusive, shared), each member MARK NUL TASK:
  *
- *   beneath or the same   ZRANGEBYLEX set [MARK (MARK\xff   LIMIT 0 n
- *   a folder above        ZRANGEBYLEX set [ABOVE\0 (ABOVE\x01 for each of `above`
+ *   beneath or the same   ZRANGEBYLEX set [MARK (MARK\255   the byte, which no text in UTF-8 has
+ *   a folder above        ZRANGEBYLEX set [ABOVE\0 (ABOVE\1   for each of `above`
  *
- * An exclusive claim asks both sets, a shared one only the exclusive set; members of its own task do not count. That is exact, costs O(depth · log held), and
- * writes one member. Locks on each folder above would be rewritten by every claim in the tree, and shared and exclusive
- * alone cannot say that readers of a folder exclude writers beneath it, yet not one another.
+ * An exclusive claim asks both sets, a shared one only the exclusive set; members of its own task do not count. That is
+ * exact, costs O(depth · log held), and writes one member. Locks on each folder above would be rewritten by every claim
+ * in the tree, and shared and exclusive alone cannot say that readers of a folder exclude writers beneath it, yet not
+ * one another.
  */
 export function resourceClaims(resources: readonly TaskResource[], { foldCase = true } = {}): ResourceClaim[] {
   const claims = new Map<string, ResourceClaim>();
   for (const resource of resources) {
     const claim = claimOf(resource, foldCase);
-    const key = `${claim.type}:${claim.mark}`;
     // The same thing declared twice is taken once, exclusively if either says so.
-    if (claims.get(key)?.mode !== 'exclusive') claims.set(key, claim);
+    if (claims.get(claim.mark)?.mode !== 'exclusive') claims.set(claim.mark, claim);
   }
   return withoutCovered([...claims.values()]);
 }
 
 /** Whether two tasks must not run at once. The scripts' sorted sets answer the same, for all that is held at once. */
 export function collide(one: readonly ResourceClaim[], other: readonly ResourceClaim[]): boolean {
-  return one.some((a) => other.some((b) => a.type === b.type && !areShared(a, b) && touch(a, b)));
+  return one.some((a) => other.some((b) => !areShared(a, b) && touch(a, b)));
 }
 
 const areShared = (a: ResourceClaim, b: ResourceClaim) => a.mode === 'shared' && b.mode === 'shared';
-const touch = (a: ResourceClaim, b: ResourceClaim) =>
-  a.type === FILE ? a.mark.startsWith(b.mark) || b.mark.startsWith(a.mark) : a.mark === b.mark;
+const touch = (a: ResourceClaim, b: ResourceClaim) => a.mark.startsWith(b.mark) || b.mark.startsWith(a.mark);
 
 function claimOf({ type, id, mode }: TaskResource, foldCase: boolean): ResourceClaim {
-  if (type !== FILE) return { type, id: encodeId('resource', id), mode, mark: `${type}:${id}`, above: [] };
+  if (type !== FILE) {
+    const name = encodeId('resource', id);
+    // No encoded name has a slash in it, so none of these marks begins another.
+    return { type, id: name, mode, mark: `${type}:${name}/`, above: [] };
+  }
   const path = plainPath(id);
   // File systems disagree on case; two files that differ by nothing else are rarer than two spellings of one.
   const compared = foldCase ? path.toLowerCase() : path;
@@ -64,7 +67,7 @@ function claimOf({ type, id, mode }: TaskResource, foldCase: boolean): ResourceC
 
 /** A folder makes what lies beneath it superfluous, unless it is only read and the thing beneath is changed. */
 function withoutCovered(claims: readonly ResourceClaim[]): ResourceClaim[] {
-  const byMark = new Map(claims.filter(({ type }) => type === FILE).map((claim) => [claim.mark, claim]));
+  const byMark = new Map(claims.map((claim) => [claim.mark, claim]));
   const isCovered = ({ above, mode }: ResourceClaim) =>
     above.some((mark) => {
       const folder = byMark.get(mark);

@@ -43,7 +43,10 @@ export interface UrgencyOptions {
  * at whatever distance, so that an unimportant blocker of something critical is not left lying.
  */
 export function urgencies(graph: DependencyGraph, priorities: Priorities, { order, isOpen }: UrgencyOptions) {
-  const own = (id: string) => (priorities.get(id) ?? 0) * (order === 'desc' ? 1 : -1);
+  const own = (id: string) => {
+    const priority = priorities.get(id) ?? 0;
+    return order === 'desc' ? priority : 0 - priority;
+  };
   const urgency = new Map([...graph.dependencies.keys()].map((id) => [id, own(id)]));
   for (const id of graph.order.toReversed()) {
     if (!isOpen(id)) continue;
