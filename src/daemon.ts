@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
+import { lockCleanup } from './coordinator/locks/cleanup-job.ts';
 import { countLocks } from './coordinator/locks/count-locks.ts';
 import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from './coordinator/locks/explain-locks.ts';
@@ -40,8 +41,8 @@ import { LiveSettings } from './system/live-settings.ts';
 import type { LiveValues } from './system/live-table.ts';
 import { Readiness } from './system/readiness.ts';
 import { System } from './system/system.ts';
-import { Why } from './system/why.ts';
 import { systemd } from './systemd.ts';
+import { Why } from './why/why.ts';
 
 export interface DaemonOptions {
   /** Read again on each use: a reload replaces it. */
@@ -64,6 +65,7 @@ export interface Daemon extends Service {
 
 const EMBEDDED_CONNECT_MS = 30_000;
 const EXTERNAL_CONNECT_MS = 5_000;
+const SWEEP_SECONDS = 1;
 const DETECT_SECONDS = 2;
 
 /** The composition root: builds everything, in order, once. The order of the list at its end is the order of starting. */
@@ -133,7 +135,6 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     }
   };
 
-  const assets = { dir: config.assets.dir, named: loaded().sources['assets.dir'] !== 'default' };
   const live = new LiveSettings({
     connection,
     keys,
@@ -175,10 +176,12 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     clock,
     log: log.child('jobs'),
     handlers: {
+      lock_cleanup: { everySeconds: () => SWEEP_SECONDS, limitMs: 60_000, run: lockCleanup({ locks, log: lockLog }) },
       deadlock_detect: { everySeconds: () => DETECT_SECONDS, limitMs: 30_000, run: () => deadlocks.detectOnce() },
     },
   });
 
+  const assets = { dir: config.assets.dir, named: loaded().sources['assets.dir'] !== 'default' };
   const prd = choosePrdFile(config.prd.path, cwd, dataDir);
   const prdFile = service('tasks', async () => {
     if (await makeSample(prd)) log.info('sample tasks made', { path: prd.path });

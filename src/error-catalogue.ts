@@ -343,7 +343,7 @@ export const ERRORS = {
   },
   WAIT_OVER: {
     title: 'Waited in vain',
-    status: 423,
+    status: 504,
     exit: EXIT.timeout,
     actor: 'wait',
     says: '{agent} waited in vain for {lock}. {why}',
@@ -386,7 +386,7 @@ export const ERRORS = {
     status: 429,
     exit: EXIT.unavailable,
     actor: 'wait',
-    says: '{who} may do this {perMinute} times a minute, and has: {what}.',
+    says: '{who} does this too often: {what}.',
     next: 'Ask again in {retryAfterSeconds} s.',
   },
   BAD_CURSOR: {

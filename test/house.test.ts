@@ -74,6 +74,7 @@ const ZONES: readonly Zone[] = [
       'data-dir.ts',
       'error-catalogue.ts',
       'errors.ts',
+      'hold.ts',
       'log.ts',
       'service.ts',
       'settings.ts',

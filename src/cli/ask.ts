@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.ts';
 import { EXIT } from '../error-catalogue.ts';
-import { type Call, findDaemon } from './client.ts';
+import { type Call, daemonOf } from './client.ts';
 import { followOn } from './follow.ts';
 import type { Surroundings, View } from './main.ts';
 import type { Command } from './manifest.ts';
@@ -15,9 +15,7 @@ export async function askDaemon(
   output: Output,
   { env, cwd, signal }: Surroundings,
 ): Promise<number> {
-  const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined);
-  const named = { url: text('url'), token: text('token'), config: text('config'), dataDir: text('data-dir') };
-  const find = () => findDaemon({ ...named, env, cwd });
+  const find = () => daemonOf(flags, { env, cwd });
   const call = { method: command.ask?.method ?? 'GET', path: command.ask?.path ?? '/', input, signal } satisfies Call;
   const view = await viewOf(command);
   const show = (answer: unknown) =>

@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Operation } from '../operations/operation.ts';
 import { openApi } from './openapi.ts';
+import { noSuchRoute } from './problem.ts';
 import { API_ROOT } from './router.ts';
 
 interface DocsOptions {
@@ -36,6 +37,7 @@ async function docPages(document: Record<string, unknown>): Promise<FastifyInsta
     import('@fastify/swagger-ui'),
   ]);
   const app = Fastify();
+  app.setNotFoundHandler(noSuchRoute);
   await app.register(swagger, { mode: 'static', specification: { document: document as never } });
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true, uiConfig: { deepLinking: true } });
   await app.ready();

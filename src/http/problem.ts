@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asReeveError, ReeveError, toProblem } from '../errors.ts';
 
 /** What Fastify itself refuses, in our words. */
@@ -21,3 +21,6 @@ export function sendProblem(reply: FastifyReply, error: ReeveError): FastifyRepl
     void reply.header('retry-after', Math.ceil(problem.retry_after_seconds));
   return reply.code(problem.status).type('application/problem+json').send(problem);
 }
+
+export const noSuchRoute = ({ method, url }: FastifyRequest, reply: FastifyReply): FastifyReply =>
+  sendProblem(reply, new ReeveError('NO_SUCH_ROUTE', { method, path: url.split('?')[0] }));

@@ -8,7 +8,7 @@ import type { Rooms } from '../operations/rooms.ts';
 import { type Service, service } from '../service.ts';
 import { callerOf, isLoopbackHost, refuseForeignPages } from './auth.ts';
 import { registerDocs } from './docs.ts';
-import { requestError, sendProblem } from './problem.ts';
+import { noSuchRoute, requestError, sendProblem } from './problem.ts';
 import { registerOperations } from './router.ts';
 
 export interface HttpOptions {
@@ -131,9 +131,7 @@ function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
     }
     return sendProblem(reply, error);
   });
-  app.setNotFoundHandler((request, reply) =>
-    sendProblem(reply, new ReeveError('NO_SUCH_ROUTE', { method: request.method, path: request.url.split('?')[0] })),
-  );
+  app.setNotFoundHandler(noSuchRoute);
 
   registerOperations(app, { ...options, draining });
   registerDocs(app, options);

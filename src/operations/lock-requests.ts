@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  agentSchema,
   formatLock,
   LEASE_CLASS_NAMES,
   LOCK_MODES,
@@ -8,13 +9,12 @@ import {
   lockSchema,
 } from '../coordinator/locks/lock.ts';
 import { ReeveError } from '../errors.ts';
-import { idSchema } from '../redis/ids.ts';
 import { acquired, answerOf } from './lock-answers.ts';
 import { defineOperation, type Operation } from './operation.ts';
 
 const HOUR = 3600;
 const key = lockSchema.describe('Which lock: task:ID, resource:TYPE:ID or agent:ID');
-const agent = idSchema('agent').describe('Who asks');
+const agent = agentSchema.describe('Who asks');
 const ttl = z
   .number()
   .positive()

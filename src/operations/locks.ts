@@ -1,9 +1,15 @@
 import { z } from 'zod';
 import { waitForGraph } from '../coordinator/locks/deadlock.ts';
 import { tellCycle } from '../coordinator/locks/deadlock-detector.ts';
-import { CAPACITY_STATUSES, formatLock, LOCK_MODES, lockSchema } from '../coordinator/locks/lock.ts';
+import {
+  agentSchema,
+  CAPACITY_STATUSES,
+  formatLock,
+  LOCK_MODES,
+  lockSchema,
+  resourceTypeSchema,
+} from '../coordinator/locks/lock.ts';
 import { ReeveError } from '../errors.ts';
-import { idSchema } from '../redis/ids.ts';
 import { lockAnswer, lockShape } from './lock-answers.ts';
 import { defineOperation, type Operation } from './operation.ts';
 
@@ -16,8 +22,8 @@ export const lockOperations: readonly Operation[] = [
     summary: 'List the locks that are held',
     access: 'read',
     input: z.object({
-      agent: idSchema('agent').optional().describe('Only those of one agent'),
-      type: idSchema('resourceType').optional().describe('Only those on one type of resource'),
+      agent: agentSchema.optional().describe('Only those of one agent'),
+      type: resourceTypeSchema.optional().describe('Only those on one type of resource'),
       limit: z.int().min(1).max(1000).default(20).describe('About this many at once'),
       cursor: z.string().max(200).optional().describe('Where the last page ended'),
     }),

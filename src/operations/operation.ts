@@ -77,10 +77,10 @@ export interface CliForm {
   readonly columns?: readonly string[];
   /** Answered by a file in cli/commands, which may not need a daemon. */
   readonly local?: string;
-  /** Exit codes with a meaning of their own, besides those of its errors. */
-  readonly exits?: readonly ExitCode[];
   /** Takes every setting as a flag. Default: what is local does. */
   readonly takesSettings?: boolean;
+  /** Exit codes with a meaning of their own, besides those of its errors. */
+  readonly exits?: readonly ExitCode[];
   /** May be repeated until interrupted: --watch. */
   readonly watch?: boolean;
 }

@@ -7,7 +7,7 @@ import type { EventLog } from '../events/event-log.ts';
 import type { Tail } from '../events/tail.ts';
 import type { LiveSettings } from '../system/live-settings.ts';
 import type { System } from '../system/system.ts';
-import type { Why } from '../system/why.ts';
+import type { Why } from '../why/why.ts';
 
 /** The rooms an operation may ask, as daemon.ts built them. */
 export interface Rooms {

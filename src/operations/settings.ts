@@ -30,7 +30,7 @@ export const settingOperations: readonly Operation[] = [
     cli: {
       words: 'config live',
       columns,
-      examples: ['reeve config live', 'redis-cli SET ade:config:lock:max_ttl 600'],
+      examples: ['reeve config live'],
     },
     run: async ({ rooms }) => ({ items: await rooms.live.settings() }),
   }),
@@ -39,7 +39,7 @@ export const settingOperations: readonly Operation[] = [
     summary: 'Change a setting that lives in Redis',
     access: 'admin',
     input: z.object({
-      name: z.enum(LIVE_NAMES),
+      name: z.enum(LIVE_NAMES).describe('Which one'),
       value: z
         .union([z.literal('default'), z.number(), z.looseObject({})])
         .describe('The new value; "default" goes back to the file or the default'),
@@ -75,8 +75,8 @@ export const settingOperations: readonly Operation[] = [
     summary: 'Switch a feature on or off',
     access: 'admin',
     input: z.object({
-      name: z.enum(FLAG_NAMES),
-      value: z.enum(['enabled', 'disabled', 'default']),
+      name: z.enum(FLAG_NAMES).describe('Which one'),
+      value: z.enum(['enabled', 'disabled', 'default']).describe('"default" goes back to what it is without a word'),
     }),
     output: flag,
     errors: [],

@@ -6,7 +6,7 @@ const NAMES = 'task:ID, resource:TYPE:ID or agent:ID';
 
 export const whyOperations: readonly Operation[] = [
   defineOperation({
-    name: 'why',
+    name: 'why.explain',
     summary: 'Say why something is held, by whom, until when, and what you can do',
     access: 'read',
     input: z.object({ ref: z.string().min(1).max(2_000).describe(`What it is called: ${NAMES}`) }),

@@ -66,18 +66,46 @@ describe.each([
 ])('%s', (command, first) => {
   test('goes on until Ctrl-C, and says that it was interrupted', async () => {
     let said = '';
+    let isInterrupted = false;
     const ran = await reeve(command.split(' '), {
       cwd: daemon.cwd,
       started: (child) => {
         child.stdout?.on('data', (chunk) => {
           said += chunk;
-          if (said.includes(first)) child.kill('SIGINT');
+          if (!isInterrupted && said.includes(first)) isInterrupted = child.kill('SIGINT');
         });
       },
     });
     expect(ran).toMatchObject({ code: 130, stderr: '' });
     for (const line of command.includes('--json') ? ran.stdout.trimEnd().split('\n') : [])
       expect(JSON.parse(line)).toBeTypeOf('object');
+  });
+});
+
+describe('reeve mcp', () => {
+  const initialize = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+  };
+
+  test('ends when its client hangs up', async () => {
+    const ran = await reeve(['mcp'], { cwd: daemon.cwd, input: '' });
+    expect(ran).toEqual({ code: 0, stdout: '', stderr: '' });
+  });
+
+  test('ends at Ctrl-C though its client is still there', async () => {
+    const ran = await reeve(['mcp'], {
+      cwd: daemon.cwd,
+      keepsInput: true,
+      started: (child) => {
+        child.stdin?.write(`${JSON.stringify(initialize)}\n`);
+        child.stdout?.once('data', () => child.kill('SIGINT'));
+      },
+    });
+    expect(ran.code).toBe(130);
+    expect(JSON.parse(ran.stdout)).toMatchObject({ id: 1, result: { serverInfo: { name: 'reeve' } } });
   });
 });
 

@@ -112,7 +112,7 @@ describe('archiving', () => {
     await archiveOnce(options);
     await server.crash();
     await until('the break is noticed', () => connection.commands.status !== 'ready');
-    await expect(archiveOnce(options)).rejects.toThrow();
+    await expect(archiveOnce(options)).rejects.toThrow("isn't writeable");
     await server.start();
     await connection.whenReady(AbortSignal.timeout(20_000));
     await fill(20, 20);

@@ -6,8 +6,7 @@ import { type Cursor, compareIds, formatCursor, parseCursor } from '../../src/ev
 import type { EventLog, Page } from '../../src/events/event-log.ts';
 import { startCluster } from '../support/cluster.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { anEventRoom, targetOf } from '../support/rooms.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { anEventRoom, noStrayKeys, targetOf } from '../support/rooms.ts';
 
 let redis: TestRedis;
 let observer: Redis;
@@ -16,7 +15,7 @@ beforeAll(async () => {
   observer = redis.client();
 });
 beforeEach(() => redis.flush());
-afterEach(async () => expect(await undeclaredKeys(observer)).toEqual([]));
+afterEach(() => noStrayKeys(observer));
 afterAll(() => redis.stop());
 
 const aLog = async (context = {}) => (await anEventRoom(targetOf(redis.options), { context })).events;

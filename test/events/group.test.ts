@@ -3,8 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import type { ReeveEvent } from '../../src/events/catalogue.ts';
 import { GroupConsumer } from '../../src/events/group.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { anEventRoom, targetOf } from '../support/rooms.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { anEventRoom, noStrayKeys, targetOf } from '../support/rooms.ts';
 
 let redis: TestRedis;
 let observer: Redis;
@@ -13,7 +12,7 @@ beforeAll(async () => {
   observer = redis.client();
 });
 beforeEach(() => redis.flush());
-afterEach(async () => expect(await undeclaredKeys(observer)).toEqual([]));
+afterEach(() => noStrayKeys(observer));
 afterAll(() => redis.stop());
 
 async function aGroup() {

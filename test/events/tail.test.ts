@@ -82,7 +82,8 @@ describe('the tail', () => {
     tail.listen((event) => heard.push(event));
     await events.append('lock:expired', { lock: 'a' });
 
-    await until('the other is told', () => heard.length === 1);
+    await until('the other is told', () => heard.length > 0);
+    expect(heard).toHaveLength(1);
   });
 
   test('loses and repeats nothing while Redis crashes again and again', async () => {
@@ -108,6 +109,7 @@ describe('the tail', () => {
 
     await tail.stop();
 
+    expect(connection.commands.status).not.toBe('ready');
     await server.start();
   }, 4_000);
 
@@ -137,7 +139,8 @@ test('in a cluster every stream is followed on its own node', async () => {
   await room.events.append('asset:added', { op: 'added', id: 'a', commit: 'c' });
   await room.events.append('task:approved', { task_id: 'T' });
 
-  await until('all are heard', () => heard.size === 4);
+  await until('all are heard', () => heard.size >= 4);
+  expect([...heard].toSorted()).toEqual(['asset:added', 'lock:expired', 'task:approved', 'task_started']);
   await tail.stop();
   await room.connection.stop();
 });

@@ -1,7 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { systemClock } from '../../src/clock.ts';
-import { countLocks } from '../../src/coordinator/locks/count-locks.ts';
 import { type HttpOptions, type HttpServer, httpServer } from '../../src/http/server.ts';
 import { silentLog } from '../../src/log.ts';
 import { mcpDoor } from '../../src/mcp/server.ts';
@@ -22,7 +21,7 @@ export function aDoor(rooms: TestRooms, more: Partial<HttpOptions> = {}): Door {
     version: '0.0.0-test',
     dependencies: () => rooms.readiness.ask(),
     redisRestarts: () => 0,
-    locksHeld: () => countLocks(rooms.locks),
+    locksHeld: async () => ({ task: 0, resource: 0, agent: 0 }),
   });
   const stopCounting = rooms.tail.listen((event) => metrics.count(event));
   const mcp = mcpDoor({

@@ -8,6 +8,7 @@ import { systemClock } from '../../src/clock.ts';
 import { isLoopbackHost } from '../../src/http/auth.ts';
 import { operations } from '../../src/operations/index.ts';
 import { defineOperation } from '../../src/operations/operation.ts';
+import { failureOf } from '../support/failure.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { targetOf, theRooms } from '../support/rooms.ts';
 import { until } from '../support/until.ts';
@@ -81,7 +82,7 @@ describe('a refusal is a problem that names what to do', () => {
 
     expect(response.status).toBe(status);
     expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
-    expect(await response.json()).toEqual({
+    expect(await response.json()).toMatchObject({
       type: `urn:reeve:error:${code}`,
       title: expect.any(String),
       status,
@@ -89,7 +90,6 @@ describe('a refusal is a problem that names what to do', () => {
       detail: expect.stringMatching(/\S/),
       next: expect.stringMatching(/\S/),
       actor: expect.any(String),
-      ...(code !== 'UNSUPPORTED_MEDIA_TYPE' && { details: expect.any(Object) }),
     });
   });
 
@@ -215,7 +215,8 @@ describe('listening', () => {
       .flatMap((all) => all ?? [])
       .find(({ internal, family }) => !internal && family === 'IPv4');
     expect(isLoopbackHost(new URL(door.url).hostname)).toBe(true);
-    if (outside) await expect(fetch(`http://${outside.address}:${port}/healthz`)).rejects.toThrow();
+    const knocked = outside && (await failureOf(fetch(`http://${outside.address}:${port}/healthz`)));
+    expect(knocked ?? new TypeError('this machine has no other address')).toBeInstanceOf(TypeError);
   });
 
   test('on a port that another program has says so', async () => {
@@ -276,17 +277,17 @@ describe('stopping', () => {
     expect(await running).toMatchObject({ status: 200, text: '{"done":true}' });
     await stopped;
     expect(open.readiness.draining).toBe(true);
-    await expect(fetch(`${door.url}/healthz`)).rejects.toThrow();
+    expect(await failureOf(fetch(`${door.url}/healthz`))).toBeInstanceOf(TypeError);
   });
 
   test('cuts off what takes longer than the time to drain', async () => {
     const long = aLongOne();
     const door = await anOpenDoor(await rooms(), { operations: [long.operation], drainMs: 100 });
-    const running = expect(fetch(`${door.url}/api/v1/long`)).rejects.toThrow();
+    const running = failureOf(fetch(`${door.url}/api/v1/long`));
     await long.began;
     await door.stop();
 
-    await running;
+    expect(await running).toBeInstanceOf(TypeError);
     long.goOn();
   });
 
@@ -353,10 +354,10 @@ test('a caller who hangs up does not keep the work waiting', async () => {
   });
   const door = await anOpenDoor(await rooms(), { operations: [patient] });
   const gone = new AbortController();
-  const asked = expect(door.get('/api/v1/patient', { signal: gone.signal })).rejects.toThrow();
+  const asked = failureOf(door.get('/api/v1/patient', { signal: gone.signal }));
   await until('the work began', () => aborted !== undefined);
   gone.abort();
 
-  await asked;
+  expect(await asked).toMatchObject({ name: 'AbortError' });
   await aborted;
 });

@@ -24,7 +24,7 @@ describe('the list of operations', () => {
 });
 
 describe.each(operations.map((operation) => [operation.name, operation] as const))('%s', (_, operation) => {
-  const { name, summary, cli, http, mcp, errors, input } = operation;
+  const { name, summary, cli, http, errors, input } = operation;
 
   test('is named and described in the common form', () => {
     expect(name).toMatch(/^[a-z]+(\.[a-z_]+)+$/);
@@ -52,13 +52,6 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     ).toEqual([]);
   });
 
-  test.runIf(mcp)('is a tool whose name any client takes', () => {
-    expect(mcp?.tool).toMatch(/^[a-z][a-z0-9_]{0,63}$/);
-    expect(mcp?.description.length).toBeLessThanOrEqual(400);
-    // The root of a tool's input must be an object itself, not a reference to one.
-    expect(z.toJSONSchema(input, { io: 'input' })).toHaveProperty('properties');
-  });
-
   test.each(cli.examples)('works as in the example: %s', async (example) => {
     const argv = example.split(' | ')[0]!.split(' ');
     expect(argv.shift()).toBe('reeve');
@@ -79,3 +72,15 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
 
   test('has an example', () => expect(cli.examples.length).toBeGreaterThan(0));
 });
+
+describe.each(operations.flatMap(({ mcp, input }) => (mcp ? [[mcp.tool, mcp, input] as const] : [])))(
+  'the tool %s',
+  (tool, { description }, input) => {
+    test('is named and described so that any client takes it', () => {
+      expect(tool).toMatch(/^[a-z][a-z0-9_]{0,63}$/);
+      expect(description.length).toBeLessThanOrEqual(400);
+      // The root of a tool's input must be an object itself, not a reference to one.
+      expect(z.toJSONSchema(input, { io: 'input' })).toHaveProperty('properties');
+    });
+  },
+);

@@ -10,8 +10,7 @@ import { silentLog } from '../../src/log.ts';
 import { defineScript, type Script } from '../../src/redis/script.ts';
 import { startCluster, type TestCluster } from '../support/cluster.ts';
 import { DURABLE, type RedisProcess, runRedis } from '../support/redis-process.ts';
-import { anEventRoom, type EventRoom, targetOf } from '../support/rooms.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
+import { anEventRoom, type EventRoom, noStrayKeys, targetOf } from '../support/rooms.ts';
 
 let dir: string;
 let server: RedisProcess;
@@ -23,7 +22,7 @@ beforeAll(async () => {
   observer.on('error', () => {});
 });
 beforeEach(() => observer.flushall());
-afterEach(async () => expect(await undeclaredKeys(observer)).toEqual([]));
+afterEach(() => noStrayKeys(observer));
 afterAll(async () => {
   observer.disconnect();
   await server[Symbol.asyncDispose]();

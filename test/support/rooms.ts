@@ -1,4 +1,4 @@
-import type { RedisOptions } from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.ts';
@@ -20,7 +20,8 @@ import type { Finding } from '../../src/system/doctor.ts';
 import { LiveSettings } from '../../src/system/live-settings.ts';
 import { Readiness } from '../../src/system/readiness.ts';
 import { System } from '../../src/system/system.ts';
-import { Why } from '../../src/system/why.ts';
+import { Why } from '../../src/why/why.ts';
+import { undeclaredKeys } from './undeclared-keys.ts';
 
 /** How reeve is told of a server that a test runs. */
 export const targetOf = (options: RedisOptions): RedisTarget => ({
@@ -96,7 +97,7 @@ export interface TestRooms extends Rooms {
 
 /** All rooms that operations may ask, on a real Redis. */
 export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Promise<TestRooms> {
-  const { connection, events, keys, scripts } = await anEventRoom(target, more);
+  const { connection, keys, scripts, events } = await anEventRoom(target, more);
   const tail = createTail({ connection, events, clock: systemClock, log: silentLog });
   await tail.start();
   onTestFinished(() => tail.stop());
@@ -124,13 +125,18 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     config: () => ({ settings: { log: { level: 'info' } }, sources: { 'log.level': 'default' } }),
     diagnose: async () => more.findings ?? [{ check: 'node', result: 'ok', says: 'it runs' }],
   });
-  const clock = systemClock;
-  const live = new LiveSettings({ connection, keys, scripts, events, clock, log: silentLog });
-  const limits = () => ({ leaseMs: 30_000, maxLeaseMs: 900_000, depth: 1_000 });
-  const locks = new Locks({ connection, keyspace: more.space ?? { mode: 'standalone' }, scripts, events, limits });
-  const lockDesk = new LockDesk({ locks, tail, events, clock, log: silentLog });
-  const detecting = { isEnabled: async () => true, confirmMs: async () => 1_000 };
-  const deadlocks = new DeadlockDetector({ locks, clock, log: silentLog, ...detecting });
+  const [clock, log] = [systemClock, silentLog];
+  const live = new LiveSettings({ connection, keys, scripts, events, clock, log });
+  const locks = new Locks({
+    connection,
+    keyspace: more.space ?? { mode: 'standalone' },
+    scripts,
+    events,
+    limits: () => ({ leaseMs: 30_000, maxLeaseMs: 900_000, depth: 100 }),
+  });
+  const lockDesk = new LockDesk({ locks, tail, events, clock, log });
+  const isEnabled = () => live.isEnabled('deadlock_detection');
+  const deadlocks = new DeadlockDetector({ locks, clock, log, isEnabled, confirmMs: async () => 10_000 });
   const why = new Why([explainLocks(locks)]);
   return { system, events, tail, live, why, locks, lockDesk, deadlocks, clock, explain, readiness, connection };
 }
@@ -138,4 +144,10 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
 interface RoomsOptions extends EventRoomOptions {
   readonly dependencies?: readonly Dependency[];
   readonly findings?: readonly Finding[];
+}
+
+/** For afterEach: fails if a test left a key that the table does not know. */
+export async function noStrayKeys(redis: Redis): Promise<void> {
+  const stray = await undeclaredKeys(redis);
+  if (stray.length > 0) throw new Error(stray.join('\n'));
 }

@@ -13,7 +13,8 @@ import { type Output, reportFailure } from '../output.ts';
 
 /** How long the command may take to end by itself, once told to. */
 const KILL_AFTER_MS = 10_000;
-const ON_ITS_WAY_MS = 1_000;
+/** A lease begins when the daemon grants it, which is a little before we hear of it. */
+const LEASE_LEFT = 0.9;
 const NOT_FOUND = 127;
 const NOT_RUNNABLE = 126;
 
@@ -34,10 +35,8 @@ export const run: CommandModule['run'] = async ({ input, flags }, output, surrou
   } catch (thrown) {
     return signal.aborted ? interrupted(signal) : reportFailure(output, thrown);
   }
-  // The lease began when the daemon granted it, a little before we heard of it.
-  const grantedAt = clock.now() - ON_ITS_WAY_MS;
   try {
-    return await runUnder({ client, asked, held, grantedAt, program, args, env, signal, output });
+    return await runUnder({ client, asked, held, program, args, env, signal, output });
   } finally {
     await release(client, asked).catch((error: unknown) =>
       output.hint(`the lock was not given back: ${reason(error)}`),
@@ -49,7 +48,6 @@ interface Under {
   readonly client: Client;
   readonly asked: LockInput;
   readonly held: Acquired;
-  readonly grantedAt: number;
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -57,25 +55,14 @@ interface Under {
   readonly output: Output;
 }
 
-async function runUnder({
-  client,
-  asked,
-  held,
-  grantedAt,
-  program,
-  args,
-  env,
-  signal,
-  output,
-}: Under): Promise<number> {
+async function runUnder({ client, asked, held, program, args, env, signal, output }: Under): Promise<number> {
   const leaseMs = leaseOf(held.acquired_at, held.expires_at);
   const ttl = leaseMs / 1000;
   const kept = keepAlive({
     lock: asked.lock,
     lockId: held.lock_id,
     agent: asked.agent,
-    leaseMs,
-    grantedAt,
+    leaseMs: leaseMs * LEASE_LEFT,
     intervalMs: (held.heartbeat_seconds ?? 10) * 1000,
     clock,
     onTrouble: (error) => output.hint(`no heartbeat: ${reason(error)}`),

@@ -47,6 +47,13 @@ export class LockScripts {
     return lockOfKey(this.#read(key));
   }
 
+  /** Whose an index is; undefined for what is none. */
+  ownerOf(key: string): { readonly agent?: string | undefined } | undefined {
+    const explained = this.#read(key);
+    if (explained?.name === 'agentLocks') return { agent: explained.parts.agent };
+    return explained?.name === 'resourceLocks' ? {} : undefined;
+  }
+
   /** The list of keys in the order of lua/_locks.lua. */
   all(wanted: readonly Wanted[], agent: string): { readonly all: readonly string[] } {
     const all = this.isCluster ? [] : this.#derived(agent);

@@ -4,6 +4,7 @@ import {
   type AgentId,
   decodeId,
   encodeId,
+  idSchema,
   isId,
   parseId,
   type ResourceId,
@@ -77,6 +78,10 @@ export const lockSchema = z.string().transform((text, context): LockRef => {
     return z.NEVER;
   }
 });
+
+/** For operations, too. */
+export const agentSchema = idSchema('agent');
+export const resourceTypeSchema = idSchema('resourceType');
 
 /** One grant has one id, chosen by whoever asks, so that asking again after a lost reply is the same request. */
 export const lockIdSchema = z

@@ -17,7 +17,7 @@ import {
 } from './lock.ts';
 import { LockScripts, type LockScriptsOptions, type Wanted } from './lock-scripts.ts';
 import { lockView, type Seen } from './lock-view.ts';
-import { type Asked, acquireOutcome, heartbeatOutcome, type Overdue, releaseOutcomes } from './replies.ts';
+import { type Asked, acquireOutcome, heartbeatOutcome, releaseOutcomes } from './replies.ts';
 import { acquire, capacity, due, heartbeat, inspect, leave, reap, release } from './scripts.ts';
 
 export type { Wanted } from './lock-scripts.ts';
@@ -246,6 +246,17 @@ export class Locks {
     return { expired, silent };
   }
 
+  /** The same for what one agent left there; nobody in particular: only the lock's own places are put right. */
+  async reapFor(lock: LockRef, agent: string = NOBODY): Promise<void> {
+    await this.#reap(lock, agent);
+  }
+
+  /** Takes out of the sweeper's lists what is no lock. */
+  async dropDue(list: 'registry' | 'waiting', key: string): Promise<void> {
+    const { connection, keys } = this.scripts;
+    await connection.commands.zrem(list === 'registry' ? keys.lockRegistry() : keys.waitedLocks(), key);
+  }
+
   async #take(asked: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
     const keys = this.#keys(asked);
     const args = {
@@ -258,7 +269,7 @@ export class Locks {
       const outcome = acquireOutcome(reply, asked);
       if (outcome.outcome !== 'overdue') return outcome;
       if (reaps >= MAX_REAPS) throw new Error(`${lockName(outcome.lock)} stays overdue`);
-      await this.#reapFor(outcome);
+      for (const agent of outcome.agents) await this.#reap(outcome.lock, agent);
     }
   }
 
@@ -306,10 +317,6 @@ export class Locks {
     );
     await this.#indexes?.stoppedWaiting(lock, agent);
     return word === 'LEFT' ? Number(since) : undefined;
-  }
-
-  async #reapFor({ lock, agents }: Overdue): Promise<void> {
-    for (const agent of agents) await this.#reap(lock, agent);
   }
 
   async #reap(lock: LockRef, named: string): Promise<Reaped> {

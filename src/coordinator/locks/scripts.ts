@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { defineScript } from '../../redis/script.ts';
 
-const lua = (file: string) => new URL(`./lua/${file}`, import.meta.url);
-
 /** What every script over locks is told; see lua/_locks.lua. */
 const COMMON = { shape: 'string', publish: 'string', grace_us: 'number', agent: 'string' } as const;
 
@@ -23,7 +21,7 @@ function words(raw: unknown): Reply<readonly string[]> {
 }
 
 export const acquire = defineScript({
-  file: lua('acquire.lua'),
+  file: new URL('./lua/acquire.lua', import.meta.url),
   keys: [],
   keyList: 'all',
   args: {
@@ -39,7 +37,7 @@ export const acquire = defineScript({
 });
 
 export const heartbeat = defineScript({
-  file: lua('heartbeat.lua'),
+  file: new URL('./lua/heartbeat.lua', import.meta.url),
   keys: [],
   keyList: 'all',
   args: { ...COMMON, lock_id: 'string', extend_us: 'number' },
@@ -47,7 +45,7 @@ export const heartbeat = defineScript({
 });
 
 export const release = defineScript({
-  file: lua('release.lua'),
+  file: new URL('./lua/release.lua', import.meta.url),
   keys: [],
   keyList: 'all',
   args: { ...COMMON, lock_id: 'string', forget: 'number' },
@@ -55,7 +53,7 @@ export const release = defineScript({
 });
 
 export const leave = defineScript({
-  file: lua('leave.lua'),
+  file: new URL('./lua/leave.lua', import.meta.url),
   keys: [],
   keyList: 'all',
   args: { ...COMMON, lock_id: 'string', since_us: 'number', word_us: 'number', cycle: 'string' },
@@ -63,7 +61,7 @@ export const leave = defineScript({
 });
 
 export const reap = defineScript({
-  file: lua('reap.lua'),
+  file: new URL('./lua/reap.lua', import.meta.url),
   keys: [],
   keyList: 'all',
   args: { ...COMMON, patience_us: 'number' },
@@ -71,7 +69,7 @@ export const reap = defineScript({
 });
 
 export const capacity = defineScript({
-  file: lua('capacity.lua'),
+  file: new URL('./lua/capacity.lua', import.meta.url),
   keys: [],
   keyList: 'all',
   args: { ...COMMON, max_tasks: 'number', status: 'string' },
@@ -79,7 +77,7 @@ export const capacity = defineScript({
 });
 
 export const inspect = defineScript({
-  file: lua('inspect.lua'),
+  file: new URL('./lua/inspect.lua', import.meta.url),
   keys: [],
   keyList: 'all',
   args: COMMON,
@@ -87,14 +85,14 @@ export const inspect = defineScript({
 });
 
 export const due = defineScript({
-  file: lua('due.lua'),
+  file: new URL('./lua/due.lua', import.meta.url),
   keys: ['list'],
   args: { limit: 'number' },
   reply: (raw) => z.array(z.string()).parse(raw),
 });
 
 export const schedule = defineScript({
-  file: lua('schedule.lua'),
+  file: new URL('./lua/schedule.lua', import.meta.url),
   keys: ['list'],
   args: { lock: 'string', in_us: 'number', unless_there: 'number' },
   reply: (raw) => z.literal('OK').parse(raw),

@@ -32,7 +32,8 @@ export async function aLockRoom(): Promise<LockRoom> {
   const redis = await startTestRedis();
   const target: RedisTarget = { kind: 'standalone', address: 'test', options: redis.options };
   const room = await lockRoomOn(target, { mode: 'standalone' });
-  return { ...room, redis, reset: () => reset(room, redis), stop: () => stop(room, redis) };
+  // The very same object: its limits are read anew on each call.
+  return Object.assign(room, { redis, reset: () => reset(room, redis), stop: () => stop(room, redis) });
 }
 
 export type OpenRoom = Omit<LockRoom, 'redis' | 'reset' | 'stop'> & { time: { shiftMs: number } };

@@ -1,11 +1,12 @@
 -- Waiting in line. The queue is ordered by arrival; `waiters` has, per lock_id, until when the waiter counts as alive,
 -- its place in µs and its exact queue entry. Nobody takes a waiter out to give it the lock: the first one alive takes it
--- in a call of its own, so a wake-up cannot be lost with whoever should have passed it on.
+-- in a call of its own, so a wake-up cannot be lost with whoever should have passed it on. A victim of a deadlock has the
+-- cycle there instead of an entry, marked ! until it was told and ? from then on: asking again it keeps its age.
 local function waiter_of(item, lock_id)
   local text = redis.call('HGET', item.waiters, lock_id)
   if not text then return nil end
-  local deadline, since, entry = string.match(text, '^!?(%d+)|(%d+)|(.*)$')
-  return { aborted = string.sub(text, 1, 1) == '!', deadline = tonumber(deadline), since = tonumber(since), entry = entry }
+  local mark, deadline, since, entry = string.match(text, '^([!?]?)(%d+)|(%d+)|(.*)$')
+  return { aborted = mark == '!', told = mark == '?', deadline = tonumber(deadline), since = tonumber(since), entry = entry }
 end
 
 -- Walks the line from its head and hands each live waiter to `visit` until that returns true. The dead are noted.
@@ -20,7 +21,7 @@ local function walk(item, visit)
       local parsed, waiter = pcall(cjson.decode, entry)
       local lock_id = parsed and type(waiter) == 'table' and waiter.lock_id
       local known = lock_id and waiter_of(item, lock_id)
-      local alive = known and not known.aborted
+      local alive = known and not known.aborted and not known.told
       if alive and known.deadline <= now then alive = false end -- guard
       if not alive then
         item.dead[#item.dead + 1] = { entry = entry, lock_id = lock_id }
@@ -62,7 +63,7 @@ local function note_length(item)
   elseif redis.call('EXISTS', item.lock) == 1 then
     redis.call('HSET', item.lock, 'queue_length', length)
   end
-  if whole and length == 0 then redis.call('ZREM', waiting, item.lock) end -- guard
+  if whole and redis.call('EXISTS', item.waiters) == 0 then redis.call('ZREM', waiting, item.lock) end -- guard
   return length
 end
 

@@ -93,8 +93,12 @@ for n, item in ipairs(items) do
   if agents then return { 'EXPIRED', n, unpack(agents) } end -- guard
   item.waiter = (item.line or wait) and waiter_of(item, args.lock_id)
   if item.waiter and item.waiter.aborted then
-    redis.call('HDEL', item.waiters, args.lock_id) -- guard
+    local told = '?' .. whole_number(item.waiter.deadline) .. '|' .. whole_number(item.waiter.since) .. '|'
+    redis.call('HSET', item.waiters, args.lock_id, told) -- guard
     if not item.mine then return { 'DEADLOCK', n, whole_number(item.waiter.since), item.waiter.entry } end
+    item.waiter = nil
+  elseif item.waiter and item.waiter.told then
+    since = math.min(since or item.waiter.since, item.waiter.since) -- guard
     item.waiter = nil
   elseif item.waiter then
     joined = true

@@ -36,7 +36,7 @@ local function describe(item)
     local parsed, waiter = pcall(cjson.decode, entry)
     if parsed and type(waiter) == 'table' and waiter.lock_id then
       local known = waiter_of(item, waiter.lock_id)
-      local alive = known and not known.aborted and known.deadline > now
+      local alive = known and not known.aborted and not known.told and known.deadline > now
       waiter.alive = alive or false
       waiter.since = known and known.since and whole_number(known.since) or '0'
       table.insert(view.waiters, waiter)

@@ -12,7 +12,7 @@
 local item = items[1]
 local waiter = waiter_of(item, args.lock_id)
 if not waiter then return { 'GONE' } end
-if waiter.aborted then
+if waiter.aborted or waiter.told then
   if args.cycle == '' then redis.call('HDEL', item.waiters, args.lock_id) end
   return { 'GONE' }
 end
@@ -25,6 +25,7 @@ if args.cycle ~= '' then
   local ends = now + args.word_us
   redis.call('HSET', item.waiters, args.lock_id, '!' .. whole_number(ends) .. '|' .. whole_number(waiter.since) .. '|' .. args.cycle)
   if whole then redis.call('ZADD', waiting, seconds(ends), item.lock) end -- guard
+  tell(item, 'deadlock', args.agent, '","lock_id":"' .. args.lock_id .. '","cycle":' .. args.cycle .. '}') -- guard
 end
 promote(item) -- guard
 return with_told({ 'LEFT', whole_number(waiter.since) })

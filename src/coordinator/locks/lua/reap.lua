@@ -40,7 +40,7 @@ end
 bury(item)
 local words = redis.call('HGETALL', item.waiters)
 for i = 1, #words, 2 do
-  local until_us = string.match(words[i + 1], '^!(%d+)')
+  local until_us = string.match(words[i + 1], '^[!?](%d+)')
   if until_us and tonumber(until_us) <= now then redis.call('HDEL', item.waiters, words[i]) end -- guard
 end
 note_length(item)

@@ -1,0 +1,156 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { LockChannels } from '../../../src/coordinator/locks/channels.ts';
+import { IndexScrub } from '../../../src/coordinator/locks/index-scrub.ts';
+import { parseLock } from '../../../src/coordinator/locks/lock.ts';
+import { sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
+import { Waiter } from '../../../src/coordinator/locks/waiter.ts';
+import { startTestCluster, type TestCluster } from '../../support/cluster.ts';
+import { until } from '../../support/until.ts';
+import { complaints } from './invariants.ts';
+import { asks, held, lockRoomOn, type OpenRoom, USUAL, wanted } from './room.ts';
+
+let cluster: TestCluster;
+let room: OpenRoom;
+let ask: ReturnType<typeof asks>;
+beforeAll(async () => {
+  cluster = await startTestCluster();
+  room = await lockRoomOn(cluster.target, { mode: 'cluster' });
+  ask = asks(room.locks);
+});
+beforeEach(async () => {
+  room.time.shiftMs = 0;
+  room.limits = USUAL;
+  await cluster.flush();
+});
+afterEach(async () => expect(await complaints(room)).toEqual([]));
+afterAll(async () => {
+  await room?.connection.stop();
+  await cluster?.stop();
+});
+
+const JOB = 'task:t-1';
+const DB = 'resource:db:main';
+const WAIT = { waitMs: 60_000 };
+const give = (agent: string, lock: string | readonly string[], lockId?: string) =>
+  room.locks.release(held(agent, lock, lockId));
+const redis = () => room.connection.commands;
+
+test('grants, renews and gives back under the tagged names', async () => {
+  expect(await ask('ann', JOB, { purpose: 'x' })).toMatchObject({ outcome: 'granted' });
+  expect(await redis().hget('ade:lock:task:{task:t-1}', 'holder_agent_id')).toBe('ann');
+  expect(await redis().smembers('ade:lock:index:agent:{agent:ann}')).toEqual(['ade:lock:task:{task:t-1}']);
+  expect(await ask('ann', JOB)).toMatchObject({ outcome: 'granted', again: true });
+  expect(await ask('bob', JOB)).toMatchObject({ outcome: 'held' });
+  expect(await room.locks.heartbeat(held('ann', JOB), 60_000)).toMatchObject({ outcome: 'extended', heartbeats: 1 });
+  expect(await give('ann', JOB)).toMatchObject([{ outcome: 'released' }]);
+  expect(await give('ann', JOB)).toMatchObject([{ outcome: 'already' }]);
+  expect(await room.told()).toEqual(['acquired task:t-1 ann', 'released task:t-1 ann']);
+  expect(await complaints(room, true)).toEqual([]);
+});
+
+test('serves the line in order, readers and writers', async () => {
+  await ask('ann', DB);
+  await ask('bob', `${DB}+shared`, WAIT);
+  await ask('wim', DB, WAIT);
+  expect((await room.locks.waitGraph())[0]).toMatchObject({ waiters: [{ agent: 'bob' }, { agent: 'wim' }] });
+  await give('ann', DB);
+  expect(await ask('wim', DB, WAIT)).toMatchObject({ outcome: 'queued' });
+  expect(await ask('bob', `${DB}+shared`, WAIT)).toMatchObject({ outcome: 'granted' });
+  await give('bob', DB);
+  expect(await ask('wim', DB, WAIT)).toMatchObject({ outcome: 'granted' });
+  expect(await room.told()).toContain('promoted resource:db:main wim');
+  expect(await redis().exists('ade:lock:waitfor:{agent:wim}')).toBe(0);
+});
+
+test('takes several in several slots, or gives all back', async () => {
+  const several = ['resource:db:1', 'resource:db:2', 'agent:ann', JOB];
+  await room.locks.setCapacity('ann', { maxTasks: 1 });
+  await ask('bob', JOB);
+  expect(await ask('ann', several)).toMatchObject({ outcome: 'held', blocked: { lock: parseLock(JOB) } });
+  expect((await room.locks.capacity('ann'))?.activeTasks).toBe(0);
+  expect(await ask('cyd', 'resource:db:1')).toMatchObject({ outcome: 'granted' });
+  await give('cyd', 'resource:db:1');
+  await give('bob', JOB);
+  expect(await ask('ann', several)).toMatchObject({ outcome: 'granted', again: false });
+  expect(await ask('ann', several)).toMatchObject({ outcome: 'granted', again: true });
+  expect(await room.locks.heartbeat(held('ann', several))).toMatchObject({ outcome: 'extended' });
+  expect((await give('ann', several)).map(({ outcome }) => outcome)).toEqual(Array(4).fill('released'));
+  expect(await complaints(room, true)).toEqual([]);
+});
+
+test('waits for several, holding none, and gets them in turn', async () => {
+  const both = ['resource:db:1', 'resource:db:2'];
+  await ask('hal', 'resource:db:2');
+  expect(await ask('ann', both, WAIT)).toMatchObject({
+    outcome: 'queued',
+    blocked: { lock: parseLock('resource:db:2') },
+  });
+  expect(await ask('bob', 'resource:db:1')).toMatchObject({ outcome: 'granted' });
+  await give('hal', 'resource:db:2');
+  expect(await ask('ann', both, WAIT)).toMatchObject({
+    outcome: 'queued',
+    blocked: { lock: parseLock('resource:db:1') },
+  });
+  await give('bob', 'resource:db:1');
+  expect(await ask('ann', both, WAIT)).toMatchObject({ outcome: 'granted' });
+});
+
+test('sweeps what is overdue, once, with the indexes in other slots', async () => {
+  await ask('ann', JOB);
+  await ask('ann', `${DB}+shared`, { lockId: 'two' });
+  await ask('bob', JOB, WAIT);
+  room.pass(30_001);
+  const swept = await Promise.all([sweepOnce(room.locks), sweepOnce(room.locks)]);
+  expect(swept.reduce((sum, { expired }) => sum + expired, 0)).toBe(2);
+  expect((await room.told()).filter((word) => word.startsWith('expired')).sort()).toEqual([
+    'expired resource:db:main ann',
+    'expired task:t-1 ann',
+  ]);
+  expect(await complaints(room, true)).toEqual([]);
+});
+
+test('takes over a lease that is over in the call that finds it', async () => {
+  await ask('ann', JOB);
+  room.pass(30_001);
+  expect(await ask('bob', JOB)).toMatchObject({ outcome: 'granted' });
+  expect(await redis().exists('ade:lock:index:agent:{agent:ann}')).toBe(0);
+});
+
+test('removes what a crash between two slots left in registry and indexes', async () => {
+  await redis().zadd('ade:lock:registry', 1, 'ade:lock:task:{task:t-9}');
+  await redis().sadd('ade:lock:index:agent:{agent:gus}', 'ade:lock:task:{task:t-9}');
+  await redis().sadd('ade:lock:index:resource:db', 'ade:lock:resource:{resource:db:main}');
+  await sweepOnce(room.locks);
+  await new IndexScrub(room.locks).all();
+  expect(await complaints(room, true)).toEqual([]);
+});
+
+test('calls waiters by sharded channels', async () => {
+  await ask('ann', JOB);
+  const channels = new LockChannels(room.connection);
+  let asked = 0;
+  const clock = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(asked++ === 0 ? 60_000 : ms, signal),
+  };
+  const got = new Waiter({ locks: room.locks, channels, clock }).acquire({
+    agent: 'bob',
+    lockId: 'bob-1',
+    locks: wanted(JOB),
+    waitMs: 120_000,
+  });
+  const waits = async () => (await room.locks.inspect(parseLock(JOB))).waiters.length === 1;
+  await until('bob pauses in line', async () => asked > 0 && (await waits()));
+  await give('ann', JOB);
+  expect(await got).toMatchObject({ outcome: 'granted' });
+  expect(asked).toBe(1);
+});
+
+test('declares every key: a script that touched another would be refused here', async () => {
+  expect(room.connection.server.major).toBeGreaterThanOrEqual(7);
+  await room.locks.setCapacity('ann', { maxTasks: 2 });
+  for (const lock of [JOB, DB, `resource:db:s+shared`, 'agent:ann']) {
+    expect(await ask('ann', lock, { lockId: lock.replace(/[^a-z0-9]/g, '-') })).toMatchObject({ outcome: 'granted' });
+  }
+});
