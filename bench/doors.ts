@@ -3,8 +3,8 @@ import { type Bench, interleaved, type Metric, metric, type Surroundings } from 
 import { cpuSeconds, type MeasuredDaemon, REEVE, residentMib, runtimeOf, startDaemon } from './program.ts';
 
 /** Long enough for the start to be over: what is left then is what it costs to have reeve running. */
-const SETTLE_MS = 2_000;
-const IDLE_MS = 5_000;
+const SETTLE_MS = 5_000;
+const IDLE_MS = 10_000;
 /** A short command takes tens of milliseconds, so its median may rest on more samples. */
 const COMMAND_ROUNDS = 5;
 

@@ -8,7 +8,7 @@ import { lookForRedisServer } from '../src/redis/find-server.ts';
 
 /** What a figure means nothing without. No names and no addresses: it is checked in. */
 export async function describeMachine() {
-  const { dataDir, cacheDir = '' } = loadConfig({ env: {} }).config;
+  const { dataDir, cacheDir } = loadConfig({ env: {} }).config;
   const where = { dataDir, cacheDir, path: process.env.PATH ?? '' };
   const redis = await lookForRedisServer({ ...where, clock: systemClock, log: silentLog });
   return {

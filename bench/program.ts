@@ -7,9 +7,9 @@ import { createInterface } from 'node:readline';
 export const REEVE = join(import.meta.dirname, '../bin/reeve');
 
 /** The settings of whoever runs the bench stay outside. */
-const ENV = Object.fromEntries(
+const ENV: NodeJS.ProcessEnv = Object.fromEntries(
   ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME'].map((name) => [name, process.env[name]]),
-) as NodeJS.ProcessEnv;
+);
 
 /** How long a program runs, from its start to its end, in milliseconds. It must succeed. */
 export async function runtimeOf(program: string, args: readonly string[], cwd: string): Promise<number> {

@@ -16,10 +16,10 @@ export function registerDocs(app: FastifyInstance, { operations, version }: Docs
   const made = () => (document ??= openApi(operations, version));
   const show = async (request: FastifyRequest, reply: FastifyReply) => {
     pages ??= docPages(made());
-    const { routing } = await pages;
+    const server = await pages;
     for (const [name, value] of Object.entries(reply.getHeaders())) if (value) reply.raw.setHeader(name, value);
     reply.hijack();
-    routing(request.raw, reply.raw);
+    server.routing(request.raw, reply.raw);
   };
   app.get(`${API_ROOT}/openapi.json`, async () => made());
   app.get('/', async (_request, reply) => reply.redirect('/docs'));

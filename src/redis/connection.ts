@@ -258,12 +258,14 @@ class Clients {
    * ioredis fails it when the connection closes. A command that could not be sent fails at once, and certainly did not run.
    */
   #patience(role: Role) {
+    const { commandTimeoutMs } = this.#options;
     const waits = role === 'subscriber' || role === 'blocking';
     return {
       disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: role === 'subscriber',
       maxRetriesPerRequest: role === 'subscriber' ? null : 0,
-      ...(!waits && { commandTimeout: this.#options.commandTimeoutMs }),
+      // A host that vanished closes nothing: a connection that owes an answer for this long is made anew.
+      ...(!waits && { commandTimeout: commandTimeoutMs, socketTimeout: commandTimeoutMs }),
     };
   }
 

@@ -7,6 +7,7 @@ import { systemClock } from '../../src/clock.ts';
 import { archiveOnce, archiver } from '../../src/events/archiver.ts';
 import { silentLog } from '../../src/log.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
+import { aLog } from '../store/builders.ts';
 import { runChild, sourceUrl } from '../support/child.ts';
 import { fakeClock } from '../support/clock.ts';
 import { DURABLE, type RedisProcess, runRedis } from '../support/redis-process.ts';
@@ -140,7 +141,8 @@ describe('archiving', () => {
   test('as a service copies again and again, through failures, until it is stopped', async () => {
     const { options, fill, archived, connection } = await anArchive();
     const clock = fakeClock();
-    const service = archiver({ ...options, clock });
+    const { log, lines } = await aLog();
+    const service = archiver({ ...options, clock, log });
     onTestFinished(() => service.stop());
     await service.start();
     await fill(3);
@@ -149,8 +151,11 @@ describe('archiving', () => {
     await until('the first are copied', async () => (await archived()).length === 3);
     await server.crash();
     await until('the break is noticed', () => connection.commands.status !== 'ready');
+    for (let attempt = 0; attempt < 3; attempt++) {
+      await clock.asleep();
+      await clock.advance(5_000);
+    }
     await clock.asleep();
-    await clock.advance(5_000);
     await server.start();
     await connection.whenReady(AbortSignal.timeout(20_000));
     await fill(3, 3);
@@ -160,6 +165,9 @@ describe('archiving', () => {
     });
     await service.stop();
     expect(clock.sleepers).toBe(0);
+    const told = lines().map(({ msg }) => msg);
+    expect(told.filter((line) => line === 'archiving events failed, trying again')).toHaveLength(1);
+    expect(told).toContain('archiving events works again');
   });
 });
 

@@ -6,6 +6,7 @@ import type { EventLog } from '../../src/events/event-log.ts';
 import { createTail, type Tail } from '../../src/events/tail.ts';
 import { silentLog } from '../../src/log.ts';
 import type { Connection } from '../../src/redis/connection.ts';
+import { fakeClock } from '../support/clock.ts';
 import { startCluster } from '../support/cluster.ts';
 import { DURABLE, type RedisProcess, runRedis } from '../support/redis-process.ts';
 import { anEventRoom, type EventRoom, targetOf } from '../support/rooms.ts';
@@ -100,6 +101,36 @@ describe('the tail', () => {
     await until('the last is heard', () => numbersIn(heard).includes(299), 20_000);
 
     expect(numbersIn(heard)).toEqual(Array.from({ length: 300 }, (_, n) => n));
+  });
+
+  test('takes a new connection when a read is overdue, and loses and repeats nothing by it', async () => {
+    const room = await anEventRoom(targetOf({ port: server.port }), { name: 'overdue' });
+    const clock = fakeClock();
+    const tail = createTail({ ...room, clock, log: silentLog });
+    onTestFinished(() => tail.stop());
+    await tail.start();
+    const heard: ReeveEvent[] = [];
+    tail.listen((event) => heard.push(event));
+    const reader = async () => {
+      const all = (await observer.client('LIST')) as string;
+      return /^id=(\d+) .*name=overdue:blocking .*cmd=xread/m.exec(all)?.[1];
+    };
+    const first = await until('it reads', reader);
+    await count(room.events, room.connection, 0, 3);
+    await until('they are heard', () => heard.length === 3);
+    await clock.asleep();
+    server.hang();
+    await clock.advance(10_000);
+    server.goOn();
+    await until('it reads over another connection', async () => {
+      await clock.advance(100);
+      const now = await reader();
+      return now !== undefined && now !== first;
+    });
+    await count(room.events, room.connection, 3, 6);
+    await until('the rest is heard', () => heard.length >= 6);
+
+    expect(numbersIn(heard)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
   test('stops at once, also while Redis is down', async () => {

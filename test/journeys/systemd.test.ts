@@ -30,7 +30,12 @@ test('systemd hears of readiness, life, reload and stop', async () => {
   await until('the watchdog is told', async () => (await heard()).some((line) => line.includes('WATCHDOG=1')));
 
   daemon.signal('SIGHUP');
-  await until('the reload is told', async () => (await heard()).some((line) => line.includes('--reloading')));
+  await until('the reload is told, and its end', async () => {
+    const lines = await heard();
+    return lines
+      .slice(lines.findIndex((line) => line.endsWith('--reloading')))
+      .some((line) => line.endsWith('--ready'));
+  });
 
   expect(await daemon.stop()).toBe(0);
   expect((await heard()).at(-1)).toContain('STOPPING=1');

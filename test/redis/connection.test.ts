@@ -237,9 +237,13 @@ describe('one server', () => {
     const connection = await connected(here(), { commandTimeoutMs: 100 });
     server.hang();
     const told = await outcome(connection.commands.incr('count'));
+    await until('the connection is given up', () => connection.commands.status !== 'ready');
     server.goOn();
 
     expect(told).toBe('REDIS_REPLY_UNKNOWN');
+    // It might as well have vanished: the next command goes over a new connection.
+    await connection.whenReady(AbortSignal.timeout(20_000));
+    expect(await connection.commands.ping()).toBe('PONG');
     await until('the command ran after all', async () => (await observer.get('count')) === '1');
   });
 

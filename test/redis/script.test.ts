@@ -360,6 +360,22 @@ describe('an event written by a script', () => {
     expect(Date.parse(fields.timestamp!) - Number.parseInt(id, 10)).toBeGreaterThan(86_390_000);
   });
 
+  test('keeps a fencing token whole when it is given as text', async () => {
+    const room = await aRoom();
+    const script = defineScript({
+      file: await lua(
+        `-- @include ${fragment('_emit.lua')}\nreturn emit(keys.stream, 'lock:acquired', { token = string.format('%.0f', args.token) })`,
+      ),
+      keys: ['stream'],
+      args: { token: 'number' },
+      reply: anything,
+    });
+    await room.scripts.run(script, { stream: room.keys.events('lock') }, { token: 1_731_912_345_000_123 });
+    const { events } = await room.events.latest({ streams: ['lock'] });
+
+    expect(events[0]?.payload).toEqual({ token: '1731912345000123' });
+  });
+
   test('keeps about as many entries as the context says', async () => {
     const room = await aRoom({ keep: 100 });
     const script = defineScript({
