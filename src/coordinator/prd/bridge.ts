@@ -62,12 +62,15 @@ export function createPrdBridge(options: BridgeOptions): PrdBridge {
     onError: (error) => log.error('the prd bridge failed', { problem: reason(error) }),
   });
   // Ready means that the tasks are there, if the file is.
-  const open = service('prd file', async () => {
+  const first = service('prd first turn', async () => {
     await bridge.turnOnce();
-    return () => bridge.close();
+    return undefined;
   });
+  const life = group('prd bridge', [first, loop]);
   return {
-    ...group('prd bridge', [open, loop]),
+    ...life,
+    // Also what pullOnce() or pushOnce() opened without a start.
+    stop: () => life.stop().finally(() => bridge.close()),
     pullOnce: () => bridge.pullOnce(),
     pushOnce: () => bridge.pushOnce(),
     check: () => bridge.check(),

@@ -12,8 +12,10 @@ export const OPEN: FileStatus = { phase: 'open', isHeld: false };
 const held: FileStatus = { phase: 'open', isHeld: true };
 const plain = (phase: Phase): FileStatus => ({ phase, isHeld: false });
 
+const words = (table: Readonly<Record<string, FileStatus>>) => new Map(Object.entries(table));
+
 interface Words {
-  readonly read: Readonly<Record<string, FileStatus>>;
+  readonly read: ReadonlyMap<string, FileStatus>;
   readonly write: Readonly<Record<Phase, string>>;
 }
 
@@ -25,7 +27,7 @@ interface Words {
  */
 const WORDS: Readonly<Record<PrdFormat, Words>> = {
   A: {
-    read: {
+    read: words({
       pending: OPEN,
       blocked: OPEN,
       assigned: plain('running'),
@@ -34,18 +36,18 @@ const WORDS: Readonly<Record<PrdFormat, Words>> = {
       failed: plain('failed'),
       cancelled: plain('cancelled'),
       canceled: plain('cancelled'),
-    },
+    }),
     write: { open: 'pending', running: 'in_progress', completed: 'completed', failed: 'failed', cancelled: 'failed' },
   },
   B: {
-    read: {
+    read: words({
       pending: OPEN,
       in_progress: plain('running'),
       blocked: held,
       review: held,
       completed: plain('completed'),
       cancelled: plain('cancelled'),
-    },
+    }),
     write: {
       open: 'pending',
       running: 'in_progress',
@@ -58,17 +60,16 @@ const WORDS: Readonly<Record<PrdFormat, Words>> = {
 
 /** Capitals, spaces and hyphens are spelling; another word is another word. */
 export const readStatus = (format: PrdFormat, word: string): FileStatus | undefined =>
-  Object.entries(WORDS[format].read).find(([known]) => known === spelt(word))?.[1];
+  WORDS[format].read.get(spelt(word));
 
 export const writeStatus = (format: PrdFormat, phase: Phase): string => WORDS[format].write[phase];
 
-export const knownWords = (format: PrdFormat): string => Object.keys(WORDS[format].read).join(', ');
+export const knownWords = (format: PrdFormat): string => [...WORDS[format].read.keys()].join(', ');
 
 /** The words of format B; the higher the more urgent. */
-const PRIORITY_WORDS: Readonly<Record<string, number>> = { low: 1, medium: 2, high: 3, critical: 4 };
+const PRIORITY_WORDS = new Map(Object.entries({ low: 1, medium: 2, high: 3, critical: 4 }));
 
-export const readPriorityWord = (word: string): number | undefined =>
-  Object.entries(PRIORITY_WORDS).find(([known]) => known === spelt(word))?.[1];
+export const readPriorityWord = (word: string): number | undefined => PRIORITY_WORDS.get(spelt(word));
 
 const spelt = (word: string): string => word.trim().toLowerCase().replaceAll(/[ -]/g, '_');
 
@@ -79,7 +80,9 @@ export function writeTime(format: PrdFormat, iso: string): string {
 
 /** Either form as RFC 3339 in UTC; undefined for what is no time, which only costs us the time. */
 export function readTime(text: string): string | undefined {
-  const iso = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/.test(text) && !/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? `${text}Z` : text;
-  const at = new Date(iso.replace(' ', 'T'));
+  if (text === '') return undefined;
+  const at = new Date(ZONELESS.test(text) ? `${text.replace(' ', 'T')}Z` : text);
   return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
 }
+
+const ZONELESS = /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?$/;

@@ -106,7 +106,7 @@ function amendmentOf(
   next: RowMemory,
   settled: Settled,
 ): Amendment | undefined {
-  const edited = CONTENT_FIELDS.filter((field) => next.fields[field] !== memory?.fields[field]);
+  const edited = editedFields(memory?.fields ?? '', next.fields);
   const set: Partial<TaskContent> = Object.fromEntries(edited.map((field) => [field, row.task[field]]));
   const amendment: Amendment = {
     task_id: row.task.task_id,
@@ -117,13 +117,15 @@ function amendmentOf(
   return Object.keys(amendment).length > 1 ? amendment : undefined;
 }
 
-/** A field that could not be read is not an edit: the task keeps what it had, under quarantine. */
+function editedFields(before: string, now: string): ContentField[] {
+  if (before === now) return [];
+  const sums = sumsOf(before);
+  return [...sumsOf(now)].filter(([field, sum]) => sums.get(field) !== sum).map(([field]) => field as ContentField);
+}
+
 function memoryOf(row: PrdRow, memory: RowMemory | undefined): RowMemory {
   const { phase, isHeld } = memory?.word === row.word || hasProblem(row, 'status') ? (memory ?? row) : row;
-  const fields: Partial<Record<ContentField, string>> = {};
-  for (const field of CONTENT_FIELDS) {
-    fields[field] = hasProblem(row, field) ? memory?.fields[field] : checksum(row.task[field]);
-  }
+  const fields = checksums(row, memory?.fields ?? '');
   return { word: row.word, agent: row.agent, phase, isHeld, fields, problems: problemsOf(row) };
 }
 
@@ -135,9 +137,23 @@ function isSame(next: RowMemory, memory: RowMemory | undefined): boolean {
     next.phase === memory.phase &&
     next.isHeld === memory.isHeld &&
     next.problems === memory.problems &&
-    CONTENT_FIELDS.every((field) => next.fields[field] === memory.fields[field])
+    next.fields === memory.fields
   );
 }
+
+/** A field that could not be read is not an edit: it keeps its sum, and the task what it had, under quarantine. */
+function checksums(row: PrdRow, before: string): string {
+  if (row.problems.length === 0)
+    return CONTENT_FIELDS.map((field) => `${field}=${checksum(row.task[field])}`).join(' ');
+  const sums = sumsOf(before);
+  return CONTENT_FIELDS.flatMap((field) => {
+    const sum = hasProblem(row, field) ? sums.get(field) : checksum(row.task[field]);
+    return sum === undefined ? [] : [`${field}=${sum}`];
+  }).join(' ');
+}
+
+const sumsOf = (text: string): ReadonlyMap<string, string> =>
+  new Map(text.split(' ').map((pair) => pair.split('=') as [string, string]));
 
 /** Tells an edit from none; nobody tries to fool it, so it need not be hard to. */
 function checksum(value: Task[ContentField]): string {

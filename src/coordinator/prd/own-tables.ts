@@ -1,7 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import { z } from 'zod';
 import { PHASES } from '../tasks/station.ts';
-import { CONTENT_FIELDS } from '../tasks/task.ts';
 import type { Outcome } from '../tasks/task-sink.ts';
 import { columnsOf } from './dialect.ts';
 import type { RowMemory } from './prd-db.ts';
@@ -40,7 +39,7 @@ const memoryRow = z.object({
   agent: z.string().nullable(),
   phase: z.enum(PHASES),
   is_held: z.number(),
-  fields: z.string().transform((text) => z.partialRecord(z.enum(CONTENT_FIELDS), z.string()).parse(JSON.parse(text))),
+  fields: z.string(),
   problems: z.string(),
 });
 
@@ -71,7 +70,7 @@ export class OwnTables {
   remember(rows: Iterable<readonly [string, RowMemory]>): void {
     const insert = this.#file.prepare('insert or replace into reeve_rows values (?, ?, ?, ?, ?, ?, ?)');
     for (const [id, { word, agent, phase, isHeld, fields, problems }] of rows) {
-      insert.run(id, word, agent ?? null, phase, isHeld ? 1 : 0, JSON.stringify(fields), problems);
+      insert.run(id, word, agent ?? null, phase, isHeld ? 1 : 0, fields, problems);
     }
   }
 

@@ -67,8 +67,8 @@ export interface RowMemory {
   readonly agent: string | undefined;
   readonly phase: Phase;
   readonly isHeld: boolean;
-  /** A checksum of each field, enough to see which one was edited. */
-  readonly fields: Readonly<Partial<Record<ContentField, string>>>;
+  /** A checksum of each field, as one text: enough to see whether a row was edited, and then which field. */
+  readonly fields: string;
   /** Its problems, as one text. */
   readonly problems: string;
 }

@@ -1,5 +1,5 @@
 import { isId, type ResourceType } from '../../redis/ids.ts';
-import { FILE, resourceClaims } from '../tasks/collisions.ts';
+import { FILE, lockId } from '../tasks/collisions.ts';
 import { type ContentField, FAILED_DEPENDENCY_POLICIES, type Task, type TaskResource } from '../tasks/task.ts';
 import { type Cell, type Cells, isEmpty, listOf, numberOf, textOf, textsOf } from './cells.ts';
 import type { RowProblem } from './prd-db.ts';
@@ -87,7 +87,7 @@ export class RowReader {
   /** A name that cannot be a lock's is found here, not by the claim. */
   #lockable(resources: TaskResource[]): TaskResource[] {
     try {
-      resourceClaims(resources);
+      resources.forEach(lockId);
       return resources;
     } catch {
       this.problem('resources', 'one of its files or resources has a name that no lock can have');

@@ -39,6 +39,10 @@ export function resourceClaims(resources: readonly TaskResource[], { foldCase = 
   return withoutCovered([...claims.values()]);
 }
 
+/** The id of the lock on a thing, or INVALID_ID: some names cannot be a lock's. */
+export const lockId = ({ type, id }: TaskResource): ResourceId =>
+  encodeId('resource', type === FILE ? plainPath(id) || '.' : id);
+
 /** Whether two tasks must not run at once. The scripts' sorted sets answer the same, for all that is held at once. */
 export function collide(one: readonly ResourceClaim[], other: readonly ResourceClaim[]): boolean {
   return one.some((a) => other.some((b) => !areShared(a, b) && touch(a, b)));
@@ -47,22 +51,17 @@ export function collide(one: readonly ResourceClaim[], other: readonly ResourceC
 const areShared = (a: ResourceClaim, b: ResourceClaim) => a.mode === 'shared' && b.mode === 'shared';
 const touch = (a: ResourceClaim, b: ResourceClaim) => a.mark.startsWith(b.mark) || b.mark.startsWith(a.mark);
 
-function claimOf({ type, id, mode }: TaskResource, foldCase: boolean): ResourceClaim {
+function claimOf(resource: TaskResource, foldCase: boolean): ResourceClaim {
+  const { type, id, mode } = resource;
+  const lock = lockId(resource);
   if (type !== FILE) {
-    const name = encodeId('resource', id);
     // No encoded name has a slash in it, so none of these marks begins another.
-    return { type, id: name, mode, mark: `${type}:${name}/`, above: [] };
+    return { type, id: lock, mode, mark: `${type}:${lock}/`, above: [] };
   }
   const path = plainPath(id);
   // File systems disagree on case; two files that differ by nothing else are rarer than two spellings of one.
   const compared = foldCase ? path.toLowerCase() : path;
-  return {
-    type,
-    id: encodeId('resource', path || '.'),
-    mode,
-    mark: marked(compared),
-    above: above(compared).map(marked),
-  };
+  return { type, id: lock, mode, mark: marked(compared), above: above(compared).map(marked) };
 }
 
 /** A folder makes what lies beneath it superfluous, unless it is only read and the thing beneath is changed. */

@@ -33,8 +33,11 @@ export const covers = (outer: PlainPath, inner: PlainPath): boolean => marked(in
 /** Every path that covers this one, outermost first, itself left out. */
 export function above(path: PlainPath): PlainPath[] {
   const mark = marked(path);
-  const starts = [...mark.matchAll(/\//g)].map(({ index }) => mark.slice(0, index + 1));
-  return starts.slice(0, -1).map(unmarked);
+  const found: PlainPath[] = [];
+  for (let at = mark.indexOf('/'); at < mark.length - 1; at = mark.indexOf('/', at + 1)) {
+    found.push(unmarked(mark.slice(0, at + 1)));
+  }
+  return found;
 }
 
 /**
