@@ -1,7 +1,7 @@
-import { crc32 } from 'node:zlib';
 import { type Phase, phaseOf } from '../tasks/station.ts';
-import { CONTENT_FIELDS, type ContentField, type Task, type TaskContent, type TaskId } from '../tasks/task.ts';
+import type { TaskContent, TaskId } from '../tasks/task.ts';
 import type { Admission, Amendment, Standing, Verdict } from '../tasks/task-sink.ts';
+import { carriedOver, editedFields } from './checksums.ts';
 import type { Correction, PrdRow, RowMemory } from './prd-db.ts';
 
 export interface MergeInput {
@@ -106,7 +106,7 @@ function amendmentOf(
   next: RowMemory,
   settled: Settled,
 ): Amendment | undefined {
-  const edited = editedFields(memory?.fields ?? '', next.fields);
+  const edited = editedFields(memory?.sums ?? '', next.sums);
   const set: Partial<TaskContent> = Object.fromEntries(edited.map((field) => [field, row.task[field]]));
   const amendment: Amendment = {
     task_id: row.task.task_id,
@@ -117,16 +117,10 @@ function amendmentOf(
   return Object.keys(amendment).length > 1 ? amendment : undefined;
 }
 
-function editedFields(before: string, now: string): ContentField[] {
-  if (before === now) return [];
-  const sums = sumsOf(before);
-  return [...sumsOf(now)].filter(([field, sum]) => sums.get(field) !== sum).map(([field]) => field as ContentField);
-}
-
 function memoryOf(row: PrdRow, memory: RowMemory | undefined): RowMemory {
   const { phase, isHeld } = memory?.word === row.word || hasProblem(row, 'status') ? (memory ?? row) : row;
-  const fields = checksums(row, memory?.fields ?? '');
-  return { word: row.word, agent: row.agent, phase, isHeld, fields, problems: problemsOf(row) };
+  const sums = row.problems.length === 0 ? row.sums : carriedOver(memory?.sums ?? '', row.sums);
+  return { word: row.word, agent: row.agent, phase, isHeld, sums, problems: problemsOf(row) };
 }
 
 function isSame(next: RowMemory, memory: RowMemory | undefined): boolean {
@@ -137,27 +131,6 @@ function isSame(next: RowMemory, memory: RowMemory | undefined): boolean {
     next.phase === memory.phase &&
     next.isHeld === memory.isHeld &&
     next.problems === memory.problems &&
-    next.fields === memory.fields
+    next.sums === memory.sums
   );
-}
-
-/** A field that could not be read is not an edit: it keeps its sum, and the task what it had, under quarantine. */
-function checksums(row: PrdRow, before: string): string {
-  if (row.problems.length === 0)
-    return CONTENT_FIELDS.map((field) => `${field}=${checksum(row.task[field])}`).join(' ');
-  const sums = sumsOf(before);
-  return CONTENT_FIELDS.flatMap((field) => {
-    const sum = hasProblem(row, field) ? sums.get(field) : checksum(row.task[field]);
-    return sum === undefined ? [] : [`${field}=${sum}`];
-  }).join(' ');
-}
-
-const sumsOf = (text: string): ReadonlyMap<string, string> =>
-  new Map(text.split(' ').map((pair) => pair.split('=') as [string, string]));
-
-/** Tells an edit from none; nobody tries to fool it, so it need not be hard to. */
-function checksum(value: Task[ContentField]): string {
-  if (value === undefined) return '';
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return `${crc32(text).toString(36)}.${text.length}`;
 }

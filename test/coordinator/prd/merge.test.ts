@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { checksums } from '../../../src/coordinator/prd/checksums.ts';
 import { merge, settle } from '../../../src/coordinator/prd/merge.ts';
 import type { PrdRow, RowMemory } from '../../../src/coordinator/prd/prd-db.ts';
 import type { Phase, Station } from '../../../src/coordinator/tasks/station.ts';
@@ -18,15 +19,11 @@ const aTask = (more: Partial<Task> = {}): Task => ({
   ...taskSchema.parse({ task_id: 'T-1', title: 'Do it', priority: 5, origin: 'prd' }),
   ...more,
 });
-const aRow = (more: Partial<PrdRow> = {}): PrdRow => ({
-  task: aTask(),
-  phase: 'open',
-  isHeld: false,
-  word: 'pending',
-  agent: undefined,
-  problems: [],
-  ...more,
-});
+function aRow(more: Partial<PrdRow> = {}): PrdRow {
+  const status = { phase: 'open', isHeld: false, word: 'pending', agent: undefined } as const;
+  const row = { task: aTask(), ...status, problems: [], ...more };
+  return { ...row, sums: checksums(row) };
+}
 const standing = (phase: Phase) => new Map([['T-1' as TaskId, at(phase)]]);
 
 /** What is remembered after a row was taken in. */

@@ -114,6 +114,7 @@ describe('format A', () => {
       word: 'pending',
       agent: 'agent-007',
       problems: [],
+      sums: expect.stringContaining('title='),
     });
   });
 
@@ -209,6 +210,15 @@ describe('format A', () => {
       expect(refused[0]!.row.length).toBeLessThan(100);
     },
   );
+
+  test('of rows with one id the first is kept, under quarantine', async () => {
+    const loose = FORMAT_A.replace('task_id text unique', 'task_id text');
+    const { path } = await aPrdFile(loose, rowA('T-1', { title: 'First' }), rowA('T-2'), rowA('T-1'), rowA('T-1'));
+    expect(await rowsOf(path)).toMatchObject([
+      { task: { title: 'First' }, problems: [{ field: 'task_id', says: 'more than one row has the id T-1' }] },
+      { task: { task_id: 'T-2' }, problems: [] },
+    ]);
+  });
 
   test('further columns say what the queue can use', async () => {
     const more = `resources text, files_to_read text, agent_type text, requires text, timeout_seconds integer,

@@ -26,7 +26,7 @@ async function agreed(path: string): Promise<PrdDb> {
   const { rows } = await db.readAll();
   const memories = rows.map(({ task, word, agent, phase, isHeld }): [string, RowMemory] => [
     task.task_id,
-    { word, agent, phase, isHeld, fields: '', problems: '' },
+    { word, agent, phase, isHeld, sums: '', problems: '' },
   ]);
   await db.remember({ rows: new Map(memories), forgotten: [], corrections: [] });
   return db;
