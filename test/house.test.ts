@@ -53,7 +53,7 @@ const ZONES: readonly Zone[] = [
   { zone: 'coordinator/agents', holds: ['coordinator/agents/'], may: ['registry', ...BASE] },
   { zone: 'coordinator/approvals', holds: ['coordinator/approvals/'], may: ['registry', ...BASE] },
   { zone: 'coordinator/locks', holds: ['coordinator/locks/'], may: ['registry', ...BASE] },
-  { zone: 'coordinator/prd', holds: ['coordinator/prd/'], may: ['registry', ...BASE] },
+  { zone: 'coordinator/prd', holds: ['coordinator/prd/'], may: ['coordinator/tasks', ...BASE] },
   { zone: 'coordinator/tasks', holds: ['coordinator/tasks/'], may: ['coordinator/locks', 'registry', ...BASE] },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
   { zone: 'ratelimit', holds: ['ratelimit/'], may: BASE },
