@@ -67,28 +67,31 @@ type Settled = { outcome: 'agree' | 'correct' } | { outcome: 'verdict'; verdict:
  * Who is right about where a task stands. An edit in the file is a person's word and wins over any lease, but not over
  * an end that its author cannot have known: work that was completed, or called off, meanwhile stays so.
  */
-export function settle(
-  row: FileSide,
-  memory: Pick<RowMemory, 'word' | 'phase' | 'isHeld'> | undefined,
-  standing: Standing,
-): Settled {
+export function settle(row: FileSide, memory: LastStatus | undefined, standing: Standing): Settled {
   const redis = phaseOf(standing.station);
-  const verdict: Settled = { outcome: 'verdict', verdict: { to: row.isHeld ? 'held' : row.phase, agent: row.agent } };
+  const isHeld = isPutAside(row, memory);
+  const verdict: Settled = { outcome: 'verdict', verdict: { to: isHeld ? 'held' : row.phase, agent: row.agent } };
   if (hasProblem(row, 'status')) return { outcome: 'agree' };
   if (!memory) {
-    if (row.phase === redis) return row.isHeld ? verdict : { outcome: 'agree' };
+    if (row.phase === redis) return isHeld ? verdict : { outcome: 'agree' };
     return hasEnded(row.phase) && !hasEnded(redis) ? verdict : { outcome: 'correct' };
   }
   if (row.word === memory.word) return { outcome: memory.phase === redis ? 'agree' : 'correct' };
   if (row.phase === redis) {
-    if (row.phase !== 'open' || row.isHeld === memory.isHeld) return { outcome: 'agree' };
-    return { outcome: 'verdict', verdict: { to: row.isHeld ? 'held' : 'released' } };
+    if (row.phase !== 'open' || isHeld === memory.isHeld) return { outcome: 'agree' };
+    return { outcome: 'verdict', verdict: { to: isHeld ? 'held' : 'released' } };
   }
   const isNews = redis !== memory.phase && (redis === 'completed' || redis === 'cancelled');
   return isNews ? { outcome: 'correct' } : verdict;
 }
 
-type FileSide = Pick<PrdRow, 'word' | 'phase' | 'isHeld' | 'agent' | 'problems'>;
+type FileSide = Pick<PrdRow, 'word' | 'phase' | 'hold' | 'agent' | 'problems'>;
+type LastStatus = Pick<RowMemory, 'word' | 'phase' | 'isHeld'>;
+
+function isPutAside(row: Pick<PrdRow, 'word' | 'hold'>, memory: LastStatus | undefined): boolean {
+  if (memory?.word === row.word) return memory.isHeld;
+  return row.hold === 'word' || (row.hold === 'edit' && memory !== undefined);
+}
 
 const hasEnded = (phase: Phase): boolean => phase === 'completed' || phase === 'failed' || phase === 'cancelled';
 const hasProblem = (row: Pick<PrdRow, 'problems'>, field: string) => row.problems.some((one) => one.field === field);
@@ -96,7 +99,8 @@ const problemsOf = (row: PrdRow): string => row.problems.map(({ says }) => says)
 
 /** A word that is as we left it means what we meant by it: format B has one word for a failure and a hold. */
 function admissionOf(row: PrdRow, memory: RowMemory | undefined): Admission {
-  const { phase, isHeld } = memory?.word === row.word ? memory : row;
+  const { phase } = memory?.word === row.word ? memory : row;
+  const isHeld = isPutAside(row, memory);
   return { task: row.task, phase, isHeld, agent: row.agent, quarantine: problemsOf(row) || undefined };
 }
 
@@ -118,7 +122,8 @@ function amendmentOf(
 }
 
 function memoryOf(row: PrdRow, memory: RowMemory | undefined): RowMemory {
-  const { phase, isHeld } = memory?.word === row.word || hasProblem(row, 'status') ? (memory ?? row) : row;
+  const { phase } = memory?.word === row.word || hasProblem(row, 'status') ? (memory ?? row) : row;
+  const isHeld = isPutAside(row, memory);
   const sums = row.problems.length === 0 ? row.sums : carriedOver(memory?.sums ?? '', row.sums);
   return { word: row.word, agent: row.agent, phase, isHeld, sums, problems: problemsOf(row) };
 }

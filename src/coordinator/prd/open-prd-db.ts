@@ -6,7 +6,7 @@ import type { Outcome } from '../tasks/task-sink.ts';
 import type { Dialect } from './dialect.ts';
 import { formatA } from './format-a.ts';
 import { formatB } from './format-b.ts';
-import { OPEN, readStatus, writeStatus } from './mapping.ts';
+import { writeStatus } from './mapping.ts';
 import { OwnTables } from './own-tables.ts';
 import type { Correction, PrdDb, PrdFormat, PrdRow, PrdSnapshot, Recorded } from './prd-db.ts';
 import { RowCache } from './row-cache.ts';
@@ -143,9 +143,8 @@ class Scribe {
     });
     if (!isWritten) return;
     const word = writeStatus(this.#dialect.format, phase);
-    const { isHeld } = readStatus(this.#dialect.format, word) ?? OPEN;
     const kept = phase === 'open' ? undefined : (agent ?? memory.agent);
-    this.own.remember([[task_id, { ...memory, word, phase, isHeld, agent: kept }]]);
+    this.own.remember([[task_id, { ...memory, word, phase, isHeld: false, agent: kept }]]);
     this.#written++;
   }
 

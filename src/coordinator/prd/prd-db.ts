@@ -41,8 +41,8 @@ export interface PrdSnapshot {
 export interface PrdRow {
   readonly task: Task;
   readonly phase: Phase;
-  /** A person put it aside. */
-  readonly isHeld: boolean;
+  /** Whether its status means that a person put it aside; see the words of the formats. */
+  readonly hold: 'none' | 'edit' | 'word';
   /** The status as the file spells it. */
   readonly word: string;
   readonly agent: string | undefined;

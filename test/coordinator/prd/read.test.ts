@@ -110,7 +110,7 @@ describe('format A', () => {
         created_at: '2025-10-02T14:30:00.000Z',
       },
       phase: 'open',
-      isHeld: false,
+      hold: 'none',
       word: 'pending',
       agent: 'agent-007',
       problems: [],
@@ -287,7 +287,7 @@ describe('format B', () => {
   test('a person blocks or reviews; that is a hold, not a dependency', async () => {
     const words = ['pending', 'in_progress', 'blocked', 'review', 'completed', 'cancelled'];
     const { path } = await aPrdFile(FORMAT_B, ...words.map((status, at) => rowB(at + 1, { status })));
-    expect((await rowsOf(path)).map(({ phase, isHeld }) => `${phase}${isHeld ? ', held' : ''}`)).toEqual([
+    expect((await rowsOf(path)).map(({ phase, hold }) => `${phase}${hold === 'word' ? ', held' : ''}`)).toEqual([
       'open',
       'running',
       'open, held',
