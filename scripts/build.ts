@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
+  existsSync,
   globSync,
   mkdirSync,
   renameSync,
@@ -30,7 +31,10 @@ function build(): void {
   try {
     const tsc = join('node_modules', '.bin', 'tsc');
     const { status } = spawnSync(tsc, ['-p', 'tsconfig.build.json', '--outDir', aside], { stdio: 'inherit' });
-    if (status !== 0) process.exit(status ?? 1);
+    if (status !== 0) {
+      process.exitCode = status ?? 1;
+      return;
+    }
     for (const file of globSync('src/**/*.{lua,sql}')) {
       const to = file.replace(/^src/, aside);
       mkdirSync(dirname(to), { recursive: true });
@@ -46,21 +50,18 @@ function build(): void {
   }
 }
 
-/** Another build may do the same at this moment: the last one stays. */
+/** Two renames, with nothing between them. Another build may do the same at this moment: the last one stays. */
 function putInPlace(aside: string): void {
-  const old = `${aside}-old`;
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
+    const old = `${aside}-old-${attempt}`;
     try {
-      renameSync('dist', old);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    }
-    rmSync(old, { recursive: true, force: true });
-    try {
+      if (existsSync('dist')) renameSync('dist', old);
       renameSync(aside, 'dist');
       return;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error;
+      if (!['ENOENT', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '') || attempt > 5) throw error;
+    } finally {
+      rmSync(old, { recursive: true, force: true });
     }
   }
 }

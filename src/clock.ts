@@ -32,7 +32,7 @@ export const jittered = (ms: number, random: () => number = Math.random): number
 export const backOff = (attempt: number, base: number, max: number, random?: () => number): number =>
   jittered(Math.min(max, base * 2 ** Math.min(attempt, 30)), random);
 
-/** Races work against a deadline. The work is not stopped by it: give it the returned signal's reason if it can be. */
+/** Races work against a deadline. The work is not stopped by it, only no longer waited for. */
 export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>, late: () => Error): Promise<T> {
   const over = new AbortController();
   try {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { closest, distance } from 'fastest-levenshtein';
 import { isMap, isNode, isScalar, LineCounter, parseDocument, type YAMLMap } from 'yaml';
 import { fromText } from './coerce.ts';
@@ -15,8 +15,10 @@ export type Layer = Map<string, { readonly value: unknown; readonly source: stri
 
 /** Variables with our prefix that are no settings: what the command line reads, and where the file is. */
 const OTHER_VARIABLES = ['REEVE_CONFIG', 'REEVE_URL', 'REEVE_TOKEN', 'REEVE_OUTPUT', 'REEVE_NO_INPUT'];
-/** Kubernetes sets these in every pod beside a service called reeve; they are not a person's typing mistake. */
-const SERVICE_LINK = /^REEVE_(SERVICE_|PORT$|PORT_)/;
+/** Kubernetes sets these in every pod beside a service called reeve or reeve-…; nobody typed them. */
+const SERVICE_LINK = /^REEVE_(\w+_)?(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP|SCTP))(_\w+)?$/;
+const isServiceLink = (variable: string, value = ''): boolean =>
+  SERVICE_LINK.test(variable) || (variable.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(value));
 
 export function fromFlags(settings: readonly Setting[], flags: Flags, cwd: string): Layer {
   const layer: Layer = new Map();
@@ -40,29 +42,38 @@ export function fromEnvironment(
   for (const { name, variables, schema, secret } of settings) {
     for (const variable of variables) {
       known.add(variable);
-      // An empty variable means "not set": that is how compose files and unit files leave one out.
-      const inline = env[variable] || undefined;
-      const said = inline === undefined && secret ? secretFile(variable, env, known, problems) : inline;
+      if (secret) known.add(`${variable}_FILE`);
+      const said = inline(env, variable) ?? (secret ? secretFile(env, `${variable}_FILE`, cwd, problems) : undefined);
       if (said === undefined || layer.has(name)) continue;
-      layer.set(name, { value: fromText(schema, said), source: `environment ${variable}`, base: cwd });
+      layer.set(name, { value: fromText(schema, said.text), source: `environment ${said.variable}`, base: cwd });
     }
   }
-  for (const variable of Object.keys(env)) {
-    if (!variable.startsWith('REEVE_') || known.has(variable) || SERVICE_LINK.test(variable)) continue;
+  for (const [variable, value] of Object.entries(env)) {
+    if (!variable.startsWith('REEVE_') || known.has(variable) || isServiceLink(variable, value)) continue;
     problems.push(`unknown variable ${variable} in the environment${didYouMean(variable, [...known])}`);
   }
   return layer;
 }
 
+interface Said {
+  readonly variable: string;
+  readonly text: string;
+}
+
+/** An empty variable means "not set": that is how compose files and unit files leave one out. */
+function inline(env: Environment, variable: string): Said | undefined {
+  const text = env[variable];
+  return text && !isServiceLink(variable, text) ? { variable, text } : undefined;
+}
+
 /** Secrets may be kept in files (containers, systemd credentials): GITHUB_TOKEN_FILE names one. */
-function secretFile(variable: string, env: Environment, known: Set<string>, problems: string[]) {
-  known.add(`${variable}_FILE`);
-  const file = env[`${variable}_FILE`];
+function secretFile(env: Environment, variable: string, cwd: string, problems: string[]): Said | undefined {
+  const file = env[variable];
   if (!file) return undefined;
   try {
-    return readFileSync(file, 'utf8').trim();
+    return { variable, text: readFileSync(resolve(cwd, file), 'utf8').trim() };
   } catch (error) {
-    problems.push(`${variable}_FILE: ${reason(error)}`);
+    problems.push(`${variable}: ${reason(error)}`);
     return undefined;
   }
 }

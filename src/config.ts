@@ -56,7 +56,7 @@ export function maskedConfig(config: Config): unknown {
 
 function configFile(flags: Flags, env: Environment, cwd: string) {
   const named = flags.config ?? env.REEVE_CONFIG;
-  if (typeof named === 'string') return resolve(cwd, named);
+  if (typeof named === 'string' && named !== '') return resolve(cwd, named);
   const usual = join(cwd, 'reeve.yaml');
   return existsSync(usual) ? usual : undefined;
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -22,7 +21,7 @@ export async function readDaemonFile(dir: string): Promise<DaemonFile | undefine
 
 /** By rename, so that a reader sees the old file or the new one, never half of one. */
 export async function writeDaemonFile(dir: string, content: DaemonFile): Promise<void> {
-  const fresh = join(dir, `.daemon-${randomUUID()}.json`);
+  const fresh = join(dir, `.daemon-${crypto.randomUUID()}.json`);
   await writeFile(fresh, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 });
   await rename(fresh, daemonFile(dir));
 }

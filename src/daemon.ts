@@ -6,6 +6,7 @@ import { type DataDirHold, holdDataDir } from './data-dir.ts';
 import { checklist } from './diagnosis.ts';
 import { ReeveError, reason } from './errors.ts';
 import { archiver } from './events/archiver.ts';
+import type { EventName, Payload } from './events/catalogue.ts';
 import { EventLog } from './events/event-log.ts';
 import { createTail } from './events/tail.ts';
 import { httpServer } from './http/server.ts';
@@ -47,8 +48,8 @@ export interface DaemonOptions {
 export interface Daemon extends Service {
   readonly url: string;
   readonly dependencies: readonly Dependency[];
-  readonly events: EventLog;
-  reloaded(): Promise<void>;
+  /** Tells the others that the configuration was read again, and what of it must wait. */
+  reloaded(what: { readonly changed: readonly string[]; readonly needRestart: readonly string[] }): Promise<void>;
 }
 
 const EMBEDDED_CONNECT_MS = 30_000;
@@ -85,7 +86,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     path,
     clock,
     log: redisLog,
-    onRestart: ({ restarts, how }) => void tellRestart(restarts, how),
+    onRestart: ({ restarts, how }) => void tell('redis:restarted', { restarts, why: how }),
     onFatal,
   });
   const target = (): RedisTarget =>
@@ -110,12 +111,13 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   });
   const events = new EventLog({ connection, keys: keyspace(spelling), scripts });
   const tail = createTail({ connection, events, clock, log: log.child('events') });
-  const tellRestart = async (restarts: number, why: string) => {
+  /** For events about the daemon itself: that one cannot be written is no reason to fail. */
+  const tell = async <E extends EventName>(event: E, payload: Payload<E>) => {
     try {
       await connection.whenReady(AbortSignal.timeout(EMBEDDED_CONNECT_MS));
-      await events.append('redis:restarted', { restarts, why });
+      await events.append(event, payload);
     } catch (error) {
-      log.warn('event not written', { problem: reason(error) });
+      log.warn('event not written', { event, problem: reason(error) });
     }
   };
 
@@ -260,8 +262,10 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       return httpDoor.url;
     },
     dependencies,
-    events,
-    reloaded: () => init.reloading(),
+    reloaded: async ({ changed, needRestart }) => {
+      const told = tell('config:reloaded', { changed: [...changed], need_restart: [...needRestart] });
+      await Promise.all([told, init.reloading()]);
+    },
   };
 }
 

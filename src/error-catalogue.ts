@@ -11,7 +11,7 @@ export interface ErrorRow {
   readonly next: string;
 }
 
-/** Exit codes are control flow for scripts; the words are those of `reeve help exit-codes`. */
+/** Exit codes are control flow for scripts; docs/errors.md has their meaning. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -68,6 +68,14 @@ export const ERRORS = {
     actor: 'caller',
     says: 'The request body is larger than {limitBytes} bytes.',
     next: 'Send less at once.',
+  },
+  UNSUPPORTED_MEDIA_TYPE: {
+    title: 'Unsupported media type',
+    status: 415,
+    exit: EXIT.usage,
+    actor: 'caller',
+    says: 'The request body is of a type that is not read here.',
+    next: 'Send JSON with content-type: application/json.',
   },
   NO_SUCH_ROUTE: {
     title: 'No such route',

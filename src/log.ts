@@ -26,12 +26,8 @@ export interface LogOptions {
   readonly destination?: DestinationStream;
 }
 
-/** Field names whose values never reach a log, at the top or one level down. */
-const SECRET_FIELDS = ['password', 'token', 'secret', 'authorization', 'cookie', 'privateKey', 'webhookSecret'];
-const REDACT = { paths: SECRET_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '[hidden]' };
-
 export async function createLog({ level, format, destination }: LogOptions): Promise<RootLogger> {
-  const options = { level, redact: REDACT, timestamp: stdTimeFunctions.isoTime, base: null };
+  const options = { level, timestamp: stdTimeFunctions.isoTime, base: null };
   const root = pino(
     options,
     format === 'pretty' ? await prettyStream(destination) : (destination ?? pino.destination({ sync: true })),
@@ -56,15 +52,29 @@ function wrap(log: Pino): Logger {
 }
 
 /** Passwords also hide inside URLs and error messages, where no field name gives them away. */
-const CREDENTIALS_IN_URL = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi;
-const PASSWORD_IN_QUERY = /([?&](?:password|token|secret)=)[^&\s]+/gi;
-export const maskUrl = (text: string): string =>
-  text.replace(CREDENTIALS_IN_URL, '$1***@').replace(PASSWORD_IN_QUERY, '$1***');
+const SECRET_IN_QUERY = /([?&][\w-]*(?:password|passwd|token|secret)=)[^&\s]+/gi;
+/** Up to the last @ of the word: a password that nobody encoded may hold one itself, or a slash. */
+const LOGIN_IN_URL = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s"]*@/gi;
+export const maskUrl = (text: string): string => text.replace(SECRET_IN_QUERY, '$1***').replace(LOGIN_IN_URL, '$1***@');
 
-function masked(fields: LogFields = {}): LogFields {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? maskUrl(value) : value]),
+/** Fields whose values never reach a log, however deep they lie. */
+const SECRET_FIELDS = new Set(['password', 'token', 'secret', 'authorization', 'cookie', 'privatekey']);
+const isSecretField = (name: string): boolean =>
+  SECRET_FIELDS.has(name.replaceAll(/[_-]/g, '').toLowerCase()) || /(?:password|secret)$/i.test(name);
+
+const masked = (fields: LogFields = {}): LogFields =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      isSecretField(name) && value !== undefined ? '[hidden]' : maskedValue(value),
+    ]),
   );
+
+function maskedValue(value: unknown): unknown {
+  if (typeof value === 'string') return maskUrl(value);
+  if (Array.isArray(value)) return value.map(maskedValue);
+  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain ? masked(value as LogFields) : value;
 }
 
 /** pino-pretty is loaded only where a person reads. */
@@ -73,7 +83,7 @@ async function prettyStream(destination?: DestinationStream): Promise<Destinatio
   return pretty({
     sync: true,
     colorize: process.stdout.hasColors?.() ?? false,
-    ignore: 'pid,hostname,component',
+    ignore: 'component',
     singleLine: true,
     messageFormat: '{if component}{component}: {end}{msg}',
     translateTime: 'SYS:HH:MM:ss.l',

@@ -50,18 +50,19 @@ export async function runDaemon({ flags, env, cwd, print }: RunOptions): Promise
   });
 
   async function reload(): Promise<void> {
+    let changed: string[];
     try {
-      const before = loaded;
-      loaded = loadConfig({ flags, env, cwd });
-      const changed = changes(before, loaded);
-      log.setLevel(loaded.config.log.level);
-      const needRestart = changed.filter((name) => !LIVE.has(name));
-      log.info('configuration read again', { changed, needRestart });
-      await daemon.events.append('config:reloaded', { changed, need_restart: needRestart });
-      await daemon.reloaded();
+      const read = loadConfig({ flags, env, cwd });
+      changed = changes(loaded, read);
+      loaded = withLive(loaded, read);
     } catch (error) {
       log.error('the new configuration was not taken', { problem: reason(error) });
+      return;
     }
+    const needRestart = changed.filter((name) => !LIVE.has(name));
+    log.setLevel(loaded.config.log.level);
+    log.info('configuration read again', { changed, needRestart });
+    await daemon.reloaded({ changed, needRestart });
   }
 
   daemon.start().then(
@@ -110,6 +111,13 @@ function announce(
     `\nreeve is ready at ${url}   (${since})\n${lines.join('\n')}\n\nTry next, in another terminal:\n${NEXT.map((command) => `  bin/${command}`).join('\n')}\n\nAPI docs: ${url}/docs   Stop: Ctrl-C\n`,
   );
 }
+
+/** What runs, with the live settings as just read. The rest goes on as it is, and is shown so, until a restart. */
+const withLive = (running: Loaded, read: Loaded): Loaded => ({
+  ...running,
+  config: { ...running.config, log: { ...running.config.log, level: read.config.log.level } },
+  sources: { ...running.sources, 'log.level': read.sources['log.level'] ?? 'default' },
+});
 
 function changes(before: Loaded, after: Loaded): string[] {
   const flat = (value: unknown, trail = ''): [string, string][] =>

@@ -9,6 +9,8 @@ export interface SettingMeta {
   readonly secret?: boolean | 'url';
   /** A file or folder: relative to the file that names it, or to the working directory. */
   readonly path?: boolean;
+  /** What a refinement refuses, said once more in the words of JSON Schema. */
+  readonly not?: { readonly enum: readonly string[] };
 }
 
 const setting = <S extends z.ZodType>(schema: S, description: string, meta: SettingMeta = {}): S =>
@@ -21,7 +23,15 @@ const section = <S extends z.ZodRawShape>(description: string, shape: S) =>
 
 const path = z.string().min(1, 'must not be empty');
 const url = (schemes: string, pattern: RegExp) => z.string().regex(pattern, `must be a URL starting with ${schemes}`);
-const PROJECT_RESERVED = ['ade', 'asset', 'task', 'project'];
+/** The ids of redis/ids.ts have the same rule: a key of such a project would be read as another's. */
+const PROJECT_RESERVED = [
+  'ade',
+  'asset',
+  'task',
+  'project',
+  'prototype',
+  ...Object.getOwnPropertyNames(Object.prototype),
+];
 
 /** Every setting of reeve. Environment names, flags, the editor schema and docs/settings.md are derived from it. */
 export const SETTINGS = z.strictObject({
@@ -33,9 +43,10 @@ export const SETTINGS = z.strictObject({
     z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'must be letters, digits, - and _, at most 64')
-      .refine((name) => !PROJECT_RESERVED.includes(name), `must not be one of ${PROJECT_RESERVED.join(', ')}`)
+      .refine((name) => !PROJECT_RESERVED.includes(name), 'must not be a reserved word')
       .default('odyssey'),
     'The project name: first part of the coordination keys',
+    { not: { enum: PROJECT_RESERVED } },
   ),
   instance: setting(
     z.string().min(1).max(128).optional(),
@@ -144,9 +155,14 @@ export interface Setting extends SettingMeta {
   readonly schema: { readonly type?: string; readonly enum?: readonly unknown[]; readonly default?: unknown };
 }
 
-/** The JSON Schema of reeve.yaml, for editors. */
+/** The JSON Schema of reeve.yaml, for editors. A section may be there with nothing in it, as in a file of comments. */
 export const settingsSchema = (): Record<string, unknown> => ({
-  ...z.toJSONSchema(SETTINGS, { io: 'input' }),
+  ...z.toJSONSchema(SETTINGS, {
+    io: 'input',
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.type === 'object') Object.assign(jsonSchema, { type: ['object', 'null'] });
+    },
+  }),
   $id: 'urn:reeve:settings',
   title: 'reeve.yaml',
 });

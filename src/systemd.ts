@@ -19,10 +19,17 @@ export interface SystemdOptions {
 export function systemd(options: SystemdOptions): Service & { reloading(): Promise<void> } {
   const { env, status, clock, log } = options;
   const isHeard = Boolean(env.NOTIFY_SOCKET);
-  const tell = (...words: string[]) => (isHeard ? notify(words, env, log) : Promise.resolve());
+  let isLeaving = false;
+  const tell = (...words: string[]) => (isHeard && !isLeaving ? notify(words, env, log) : Promise.resolve());
   const ready = service('systemd', async () => {
+    isLeaving = false;
     await tell('--ready', `--status=${status()}`);
-    return () => tell('STOPPING=1', '--status=draining');
+    return () => {
+      const farewell = tell('STOPPING=1', '--status=draining');
+      // A reload that is still under way must not call the daemon ready again.
+      isLeaving = true;
+      return farewell;
+    };
   });
   const watchdogUs = Number(env.WATCHDOG_USEC ?? 0);
   // The loop itself is the proof: a daemon whose event loop hangs does not get here.

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { readDaemonFile } from '../daemon-file.ts';
 import { ERRORS, type ErrorCode } from '../error-catalogue.ts';
 import { type Problem, ReeveError, reason } from '../errors.ts';
+import { jsonOf, linesOf, send } from './http.ts';
 
 export interface ClientOptions {
   readonly url?: string | undefined;
@@ -33,26 +34,27 @@ export class Client {
 
   /** The answer and its status: an operation may answer with others than 200 (`/readyz` with 503, a claim with 204). */
   async ask(call: Call): Promise<{ readonly answer: unknown; readonly status: number }> {
-    const response = await this.#send(call, 'application/json');
-    const answer: unknown = response.status === 204 ? {} : await response.json().catch(() => undefined);
-    if (response.headers.get('content-type')?.startsWith('application/problem+json'))
-      throw fromProblem(answer as Problem);
-    if (answer === undefined) throw this.#unreachable(`it answered ${response.status} without JSON: is it a reeve?`);
-    return { answer, status: response.status };
+    const response = await this.#send(call, { accept: 'application/json' });
+    const { statusCode: status = 0, headers } = response;
+    const answer = status === 204 ? {} : await jsonOf(response);
+    if (headers['content-type']?.startsWith('application/problem+json')) throw fromProblem(answer as Problem);
+    if (answer === undefined) throw this.#unreachable(`it answered ${status} without JSON: is it a reeve?`);
+    return { answer, status };
   }
 
-  /** What is told from now on, until the signal; taken up again after a break. */
-  async *follow(call: Call): AsyncIterable<{ readonly cursor: string; readonly item: unknown }> {
-    const response = await this.#send(call, 'text/event-stream');
-    if (!response.ok || !response.body) throw fromProblem((await response.json()) as Problem);
-    let cursor = '';
-    for await (const text of linesOf(response.body)) {
-      if (text.startsWith('id: ')) cursor = text.slice(4);
-      if (text.startsWith('data: ')) yield { cursor, item: JSON.parse(text.slice(6)) as unknown };
+  /** What is told after the cursor, or from now on; until the daemon or the signal ends it. */
+  async *follow(call: Call, cursor?: string): AsyncIterable<{ readonly cursor: string; readonly item: unknown }> {
+    const headers = { accept: 'text/event-stream', ...(cursor && { 'last-event-id': cursor }) };
+    const response = await this.#send(call, headers);
+    if (response.statusCode !== 200) throw fromProblem((await jsonOf(response)) as Problem);
+    let place = '';
+    for await (const line of linesOf(response)) {
+      if (line.startsWith('id: ')) place = line.slice(4);
+      if (line.startsWith('data: ')) yield { cursor: place, item: JSON.parse(line.slice(6)) as unknown };
     }
   }
 
-  async #send({ method, path, input, signal }: Call, accept: string): Promise<Response> {
+  async #send({ method, path, input, signal }: Call, headers: Readonly<Record<string, string>>) {
     const rest = { ...input };
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = String(rest[name]);
@@ -63,19 +65,19 @@ export class Client {
     const hasBody = method !== 'GET' && method !== 'DELETE';
     if (!hasBody) for (const [name, value] of Object.entries(rest)) url.searchParams.set(name, String(value));
     try {
-      return await fetch(url, {
+      return await send(url, {
         method,
         headers: {
-          accept,
+          ...headers,
           ...(this.#token && { authorization: `Bearer ${this.#token}` }),
           ...(hasBody && { 'content-type': 'application/json' }),
         },
-        ...(hasBody && { body: JSON.stringify(rest) }),
-        ...(signal && { signal }),
+        body: hasBody ? JSON.stringify(rest) : undefined,
+        signal,
       });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw this.#unreachable(reason(error instanceof Error ? (error.cause ?? error) : error));
+      throw this.#unreachable(reason(error));
     }
   }
 
@@ -89,8 +91,11 @@ export async function findDaemon({ url, token, config, dataDir, env, cwd }: Clie
   const bearer = token ?? env.REEVE_TOKEN;
   const named = url ?? env.REEVE_URL;
   if (named) {
-    if (!URL.canParse(named))
-      throw new ReeveError('USAGE', { problem: `${named} is not a URL`, hint: 'Write it like http://127.0.0.1:7420' });
+    if (!URL.canParse(named) || !/^https?:$/.test(new URL(named).protocol))
+      throw new ReeveError('USAGE', {
+        problem: `${named} is not the URL of a daemon`,
+        hint: 'Write it like http://127.0.0.1:7420',
+      });
     return new Client(named, bearer);
   }
   const settings = await whereabouts({ config, dataDir, env, cwd });
@@ -102,7 +107,7 @@ export async function findDaemon({ url, token, config, dataDir, env, cwd }: Clie
 async function whereabouts({ config, dataDir, env, cwd }: Omit<ClientOptions, 'url' | 'token'>) {
   const hasFile = config !== undefined || env.REEVE_CONFIG || existsSync(join(cwd, 'reeve.yaml'));
   if (!hasFile && !Object.keys(env).some((name) => name.startsWith('REEVE_HTTP_'))) {
-    return { dataDir: resolve(cwd, dataDir ?? env.REEVE_DATA_DIR ?? '.reeve'), usual: 'http://127.0.0.1:7420' };
+    return { dataDir: resolve(cwd, dataDir ?? (env.REEVE_DATA_DIR || '.reeve')), usual: 'http://127.0.0.1:7420' };
   }
   const { loadConfig } = await import('../config.ts');
   const { config: settings } = loadConfig({ flags: { config, 'data-dir': dataDir }, env, cwd });
@@ -117,13 +122,4 @@ function fromProblem(problem: Problem): ReeveError {
     problem: problem?.detail ?? 'the daemon refused without a reason',
     hint: problem?.next ?? 'reeve doctor',
   });
-}
-
-async function* linesOf(body: ReadableStream<Uint8Array>): AsyncIterable<string> {
-  let rest = '';
-  for await (const text of body.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
 }

@@ -43,6 +43,22 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
   {
     words: 'mcp',
     summary: 'Serve the tools of a running daemon over MCP on standard input and output',
+    options: [
+      {
+        flag: '--url',
+        property: 'url',
+        type: 'text',
+        placeholder: 'url',
+        description: 'the daemon to ask (REEVE_URL)',
+      },
+      {
+        flag: '--token',
+        property: 'token',
+        type: 'text',
+        placeholder: 'token',
+        description: 'who is asking (REEVE_TOKEN)',
+      },
+    ],
     examples: ['claude mcp add reeve -- reeve mcp', 'reeve mcp --url http://127.0.0.1:7420'],
     exits: [0, 2, 8],
     module: 'mcp',

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { EXIT } from '../error-catalogue.ts';
 import { asReeveError, ReeveError } from '../errors.ts';
+import { checkFields } from './fields.ts';
 import type { Command, Manifest } from './manifest.ts';
 import { createOutput, type Output, reportFailure } from './output.ts';
 import { buildProgram, CommanderError, type Typed } from './program.ts';
@@ -23,15 +24,13 @@ export interface Surroundings {
   readonly signal: AbortSignal;
 }
 
-const WATCH_MS = 2_000;
-
 /** Reads the words, runs what they ask for, returns the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const manifest = JSON.parse(readFileSync(new URL('./manifest.json', import.meta.url), 'utf8')) as Manifest;
   // A reader that closes its end early (head) is no failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   let exit = 0;
-  const program = buildProgram(manifest, async (typed) => {
+  const program = buildProgram(manifest, argv, async (typed) => {
     exit = await runTyped(typed, manifest);
   });
   const outputOnUsage = () =>
@@ -45,8 +44,16 @@ export async function main(argv: readonly string[]): Promise<number> {
     if (error.exitCode === 0) return 0;
     if (error.code === 'commander.help') return 2;
     const problem = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
-    return reportFailure(outputOnUsage(), new ReeveError('USAGE', { problem, hint: 'reeve --help' }));
+    return reportFailure(outputOnUsage(), new ReeveError('USAGE', { problem, hint: helpOn(argv, manifest) }));
   }
+}
+
+/** The help nearest to what was typed: `reeve config shwo` is sent to `reeve config --help`. */
+function helpOn(argv: readonly string[], { commands }: Manifest): string {
+  const isStart = (words: readonly string[]) =>
+    commands.some((one) => words.every((word, at) => one.words[at] === word));
+  const known = argv.findIndex((_, at) => !isStart(argv.slice(0, at + 1)));
+  return ['reeve', ...argv.slice(0, known < 0 ? argv.length : known), '--help'].join(' ');
 }
 
 /** commander would print and exit by itself; how failures look is ours to say. */
@@ -63,63 +70,17 @@ async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
   if (command.local !== 'daemon') process.once('SIGINT', () => interrupt.abort());
   const surroundings: Surroundings = { manifest, env: process.env, cwd: process.cwd(), signal: interrupt.signal };
   try {
+    checkFields(command, typed.flags.json);
     if (command.local) {
       const module = (await import(`./commands/${command.local}.js`)) as CommandModule;
       return await module.run(typed, output, surroundings);
     }
+    const { askDaemon } = await import('./ask.ts');
     return await askDaemon(typed, output, surroundings);
   } catch (error) {
     if (interrupt.signal.aborted) return EXIT.interrupted;
     return reportFailure(output, asReeveError(error));
   }
-}
-
-async function askDaemon(
-  { command, input, flags }: Typed,
-  output: Output,
-  { env, cwd, signal }: Surroundings,
-): Promise<number> {
-  const { findDaemon } = await import('./client.ts');
-  const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined);
-  const client = await findDaemon({
-    url: text('url'),
-    token: text('token'),
-    config: text('config'),
-    dataDir: text('data-dir'),
-    env,
-    cwd,
-  });
-  const call = { method: command.ask?.method ?? 'GET', path: command.ask?.path ?? '/', input, signal };
-  const show = await viewOf(command);
-  if (flags.follow) {
-    for await (const { item } of client.follow(call)) {
-      if (output.form === 'json') output.json(item);
-      else show(output, { items: [item] } as never, command);
-    }
-    return signal.aborted ? EXIT.interrupted : 0;
-  }
-  for (;;) {
-    const { answer, status } = await client.ask(call);
-    if (flags.watch && output.form === 'table') output.print('\u001b[2J\u001b[H');
-    if (output.form === 'json') output.json(answer);
-    else show(output, answer as never, command);
-    if (!flags.watch) return exitOf(status);
-    const { systemClock } = await import('../clock.ts');
-    await systemClock.sleep(WATCH_MS, signal);
-    if (signal.aborted) return EXIT.interrupted;
-  }
-}
-
-/** Answers that are no errors but still control flow: nothing there, not ready. */
-function exitOf(status: number): number {
-  if (status === 204) return EXIT.nothing;
-  return status < 400 ? EXIT.ok : EXIT.unavailable;
-}
-
-async function viewOf(command: Command): Promise<View['show']> {
-  if (command.view) return ((await import(`./views/${command.view}.js`)) as View).show;
-  const { render } = await import('./render.ts');
-  return (output, answer) => render(output, answer, command.columns);
 }
 
 const streams = () => ({ env: process.env, stdout: process.stdout, stderr: process.stderr });

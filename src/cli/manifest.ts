@@ -93,7 +93,9 @@ function fromOperation(operation: Operation): Command {
       .filter(([name]) => !positional.includes(name))
       .map(([name, property]) => option(name, property, isRequired(name))),
     examples: cli.examples,
-    exits: [...new Set([0, 2, 8, ...errors.map((code) => ERRORS[code].exit)])].toSorted((a, b) => a - b),
+    exits: [...new Set([0, 2, 8, ...(cli.exits ?? []), ...errors.map((code) => ERRORS[code].exit)])].toSorted(
+      (a, b) => a - b,
+    ),
     ...(cli.local ? { local: cli.local } : {}),
     ask: { method: http.method, path: http.path },
     takesSettings: cli.local !== undefined,

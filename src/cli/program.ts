@@ -25,8 +25,10 @@ const EXIT_WORDS: Readonly<Record<number, string>> = {
   10: 'differs',
 };
 
+type Run = (typed: Typed) => Promise<void>;
+
 /** Makes a commander program of the manifest. `run` is called with what was typed. */
-export function buildProgram(manifest: Manifest, run: (typed: Typed) => Promise<void>): Commander {
+export function buildProgram(manifest: Manifest, argv: readonly string[], run: Run): Commander {
   const program = new Commander('reeve')
     .description('Mirrors agent assets, hands out work, holds the locks, asks people before anything risky.')
     .version(manifest.version, '-V, --version')
@@ -35,19 +37,28 @@ export function buildProgram(manifest: Manifest, run: (typed: Typed) => Promise<
       'after',
       '\nEvery command takes --json. Exit codes: 0 ok, 2 usage, 8 unavailable; reeve COMMAND --help has the rest.',
     );
-  for (const command of manifest.commands) add(program, command, manifest, run);
+  for (const command of manifest.commands) {
+    const leaf = addName(program, command);
+    // The others are only names in the help; their options need not be made.
+    if (isMeant(command, argv[0] === 'help' ? argv.slice(1) : argv)) addForm(leaf, command, manifest, run);
+  }
   return program;
 }
 
-function add(program: Commander, command: Command, manifest: Manifest, run: (typed: Typed) => Promise<void>): void {
+const isMeant = ({ words, aliases }: Command, argv: readonly string[]): boolean =>
+  words.every((word, at) => [word, plural(word), ...(at === words.length - 1 ? aliases : [])].includes(argv[at] ?? ''));
+
+function addName(program: Commander, command: Command): Commander {
   const path = [...command.words];
   const last = path.pop() as string;
   const leaf = path.reduce(descend, program).command(last);
-  leaf
+  return leaf
     .aliases([...command.aliases])
     .summary(command.summary)
-    .description(about(command))
-    .showHelpAfterError('');
+    .description(about(command));
+}
+
+function addForm(leaf: Commander, command: Command, manifest: Manifest, run: Run): void {
   for (const { name, required, variadic, description } of command.args) {
     const word = variadic ? `${name}...` : name;
     leaf.argument(required ? `<${word}>` : `[${word}]`, description);

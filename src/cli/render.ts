@@ -1,4 +1,4 @@
-import stringWidth from 'string-width';
+import { createRequire } from 'node:module';
 import type { Output } from './output.ts';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ export function table(items: readonly Row[], names: readonly string[], width: nu
     names.map((name) => name.replaceAll('_', ' ').toUpperCase()),
     ...items.map((item) => names.map((name) => plain(item[name]))),
   ];
-  const widths = names.map((_, column) => Math.max(...cells.map((row) => stringWidth(row[column] ?? ''))));
+  const widths = names.map((_, column) => Math.max(...cells.map((row) => widthOf(row[column] ?? ''))));
   return cells.map((row) =>
     cut(
       row.map((cell, column) => (column === names.length - 1 ? cell : pad(cell, widths[column] ?? 0))).join('  '),
@@ -51,7 +51,12 @@ export function facts(row: Row): string[] {
   return names.map((name) => `${pad(name.replaceAll('_', ' '), width)}  ${plain(row[name])}`);
 }
 
-export const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - stringWidth(text)));
+/** How many columns a text takes. What knows about emoji takes longer to load than most commands to run. */
+const widthOf = (text: string): number => (/^[ -~]*$/.test(text) ? text.length : stringWidth(text));
+const stringWidth = (text: string): number =>
+  (createRequire(import.meta.url)('string-width') as typeof import('string-width')).default(text);
+
+export const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - widthOf(text)));
 
 /** Control characters from foreign text must not reach the terminal. */
 const plain = (value: unknown): string =>
@@ -60,10 +65,10 @@ export const printable = (text: string): string => text.replace(/\p{Cc}/gu, ' ')
 const quoted = (text: string): string => (/[\s"=]/.test(text) || text === '' ? JSON.stringify(text) : text);
 
 function cut(text: string, width: number): string {
-  if (stringWidth(text) <= width) return text.trimEnd();
+  if (widthOf(text) <= width) return text.trimEnd();
   let kept = '';
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    if (stringWidth(kept + segment) > width - 1) break;
+    if (widthOf(kept + segment) > width - 1) break;
     kept += segment;
   }
   return `${kept}…`;

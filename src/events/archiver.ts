@@ -1,4 +1,5 @@
 import { type Clock, jittered } from '../clock.ts';
+import { reason } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { every, type Service } from '../service.ts';
 import type { Store } from '../store/database.ts';
@@ -17,14 +18,21 @@ const BATCH = 500;
 
 /** Copies the streams to the store, so that history survives the trimming of a stream and the loss of Redis. */
 export function archiver(options: ArchiverOptions): Service {
+  let isFailing = false;
   return every('event archiver', {
     clock: options.clock,
     pauseMs: () => jittered(PERIOD_MS),
     tick: async (signal) => {
       const copied = await archiveOnce(options, signal);
       if (copied > 0) options.log.debug('events archived', { copied });
+      if (isFailing) options.log.info('archiving events works again');
+      isFailing = false;
     },
-    onError: (error) => options.log.warn('archiving events failed, trying again', { problem: String(error) }),
+    onError: (error) => {
+      // Once, not with every attempt while it lasts.
+      if (!isFailing) options.log.warn('archiving events failed, trying again', { problem: reason(error) });
+      isFailing = true;
+    },
   });
 }
 

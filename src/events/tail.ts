@@ -1,4 +1,5 @@
-import { backOff, type Clock } from '../clock.ts';
+import { backOff, type Clock, withDeadline } from '../clock.ts';
+import { ReeveError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { type Connection, hangUp, type RedisClient } from '../redis/connection.ts';
 import { type Service, service } from '../service.ts';
@@ -22,6 +23,8 @@ export interface TailOptions {
 }
 
 const BLOCK_MS = 5_000;
+/** A read that is not answered long after it should have been is waiting for a host that vanished. */
+const OVERDUE_MS = 10_000;
 
 export function createTail({ connection, events, clock, log }: TailOptions): Tail {
   const listeners = new Set<Listener>();
@@ -71,7 +74,10 @@ export function createTail({ connection, events, clock, log }: TailOptions): Tai
   async function readOnce(client: RedisClient, streams: readonly StreamName[], places: Map<StreamName, string>) {
     const keys = streams.map((stream) => events.key(stream));
     const ids = streams.map((stream) => places.get(stream) ?? '0-0');
-    const read = await client.xread('COUNT', 500, 'BLOCK', BLOCK_MS, 'STREAMS', ...keys, ...ids);
+    const reading = client.xread('COUNT', 500, 'BLOCK', BLOCK_MS, 'STREAMS', ...keys, ...ids);
+    const { address } = connection;
+    const overdue = () => new ReeveError('REDIS_UNAVAILABLE', { address, problem: 'no answer' });
+    const read = await withDeadline(clock, OVERDUE_MS, reading, overdue);
     for (const [key, entries] of read ?? []) {
       const stream = streams[keys.indexOf(key)] as StreamName;
       for (const [id, flat] of entries) {

@@ -20,7 +20,8 @@ export function refuseForeignPages(request: FastifyRequest, listenHost: string):
     throw new ReeveError('DENIED', { caller: 'a page in a browser', why: `the Host header says ${host || 'nothing'}` });
   }
   const { origin } = request.headers;
-  if (origin !== undefined && hostName(origin.replace(/^[a-z]+:\/\//, '')) !== host) {
+  // The port counts, too: what another program on this machine serves is another site.
+  if (origin !== undefined && origin.replace(/^[a-z]+:\/\//, '') !== request.headers.host?.toLowerCase()) {
     throw new ReeveError('DENIED', { caller: `a page of ${origin}`, why: 'another site may not call this daemon' });
   }
 }

@@ -6,7 +6,16 @@ import { routePath } from './router.ts';
 type Json = Record<string, unknown>;
 
 /** What any call may answer, whatever it asks for. */
-const ALWAYS: readonly ErrorCode[] = ['INVALID_INPUT', 'DENIED', 'UNAUTHENTICATED', 'REDIS_UNAVAILABLE', 'INTERNAL'];
+const ALWAYS: readonly ErrorCode[] = [
+  'INVALID_INPUT',
+  'DENIED',
+  'UNAUTHENTICATED',
+  'REDIS_UNAVAILABLE',
+  'REDIS_REPLY_UNKNOWN',
+  'SHUTTING_DOWN',
+  'INTERNAL',
+];
+const OF_A_BODY: readonly ErrorCode[] = ['USAGE', 'BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
 
 /** The OpenAPI 3.1 document, from the table of operations and nothing else. */
 export function openApi(operations: readonly Operation[], version: string): Json {
@@ -72,11 +81,33 @@ function describe(operation: Operation, schemas: Json): Json {
       rest.length > 0 && {
         requestBody: { required: body.required.length > 0, content: { 'application/json': { schema: body } } },
       }),
-    responses: { ...problems([...errors, ...ALWAYS]), ...success(operation, schemaOf(output, 'output', schemas)) },
+    responses: merged(
+      success(operation, schemaOf(output, 'output', schemas)),
+      problems([...errors, ...ALWAYS, ...(hasBody ? OF_A_BODY : [])]),
+    ),
   };
 }
 
-function success({ http, follow }: Operation, schema: Json): Json {
+type Responses = Record<string, { description: string; content?: Json }>;
+
+/** One status may carry an answer or a problem: /readyz says 503 in its own form, and as a problem while shutting down. */
+const merged = (answers: Responses, refusals: Responses): Responses => ({
+  ...refusals,
+  ...Object.fromEntries(
+    Object.entries(answers).map(([status, { description, content }]) => {
+      const refusal = refusals[status];
+      return [
+        status,
+        {
+          description: [description, refusal?.description].filter(Boolean).join('. '),
+          ...((content || refusal) && { content: { ...content, ...refusal?.content } }),
+        },
+      ];
+    }),
+  ),
+});
+
+function success({ http, follow }: Operation, schema: Json): Responses {
   const content = {
     'application/json': { schema },
     ...(follow && { 'text/event-stream': { schema: { type: 'string' } } }),
@@ -89,7 +120,7 @@ function success({ http, follow }: Operation, schema: Json): Json {
   );
 }
 
-function problems(codes: readonly ErrorCode[]): Json {
+function problems(codes: readonly ErrorCode[]): Responses {
   const byStatus = Map.groupBy([...new Set(codes)], (code) => ERRORS[code].status);
   return Object.fromEntries(
     [...byStatus].map(([status, members]) => [

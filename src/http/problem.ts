@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asReeveError, ReeveError, toProblem } from '../errors.ts';
 
 /** What Fastify itself refuses, in our words. */
@@ -6,6 +6,7 @@ export function requestError(error: unknown, limitBytes: number): ReeveError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ReeveError('BODY_TOO_LARGE', { limitBytes }, { cause: error });
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new ReeveError('UNSUPPORTED_MEDIA_TYPE', {}, { cause: error });
   if (!(error instanceof ReeveError) && error instanceof Error && status >= 400 && status < 500) {
     const hint = 'Send JSON with content-type: application/json.';
     return new ReeveError('USAGE', { problem: error.message, hint }, { cause: error });
@@ -20,3 +21,6 @@ export function sendProblem(reply: FastifyReply, error: ReeveError): FastifyRepl
     void reply.header('retry-after', Math.ceil(problem.retry_after_seconds));
   return reply.code(problem.status).type('application/problem+json').send(problem);
 }
+
+export const noSuchRoute = ({ method, url }: FastifyRequest, reply: FastifyReply): FastifyReply =>
+  sendProblem(reply, new ReeveError('NO_SUCH_ROUTE', { method, path: url.split('?')[0] }));

@@ -8,7 +8,7 @@ import type { Rooms } from '../operations/rooms.ts';
 import { type Service, service } from '../service.ts';
 import { callerOf, isLoopbackHost, refuseForeignPages } from './auth.ts';
 import { registerDocs } from './docs.ts';
-import { requestError, sendProblem } from './problem.ts';
+import { noSuchRoute, requestError, sendProblem } from './problem.ts';
 import { registerOperations } from './router.ts';
 
 export interface HttpOptions {
@@ -66,6 +66,7 @@ export function httpServer(options: HttpOptions): HttpServer {
     return async () => {
       onDrain();
       draining.abort();
+      if (await hasCallers(app)) await clock.sleep(LINGER_MS);
       const late = () => new ReeveError('SHUTTING_DOWN');
       await withDeadline(clock, drainMs, app.close(), late).catch(() => {
         log.warn('requests were cut off: they took longer than the drain time', { drainMs });
@@ -81,9 +82,24 @@ export function httpServer(options: HttpOptions): HttpServer {
   };
 }
 
+/**
+ * Closing at once would reset requests that are on their way, on connections kept open and on new ones. For this long
+ * they are still taken, turned away with `connection: close`, and so go elsewhere by themselves.
+ */
+const LINGER_MS = 100;
+
+const hasCallers = (app: FastifyInstance): Promise<boolean> =>
+  new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count > 0)));
+
 function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
   const { bodyLimitBytes, log, metrics, host, mounts } = options;
-  const app = Fastify({ bodyLimit: bodyLimitBytes, forceCloseConnections: 'idle', return503OnClosing: false });
+  const app = Fastify({
+    bodyLimit: bodyLimitBytes,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    // What is refused before any route is found, such as a path that is not well encoded.
+    frameworkErrors: (error, _request, reply) => void sendProblem(reply, requestError(error, bodyLimitBytes)),
+  });
 
   app.addHook('onRequest', async (request, reply) => {
     refuseForeignPages(request, host);
@@ -115,9 +131,7 @@ function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
     }
     return sendProblem(reply, error);
   });
-  app.setNotFoundHandler((request, reply) =>
-    sendProblem(reply, new ReeveError('NO_SUCH_ROUTE', { method: request.method, path: request.url.split('?')[0] })),
-  );
+  app.setNotFoundHandler(noSuchRoute);
 
   registerOperations(app, { ...options, draining });
   registerDocs(app, options);

@@ -28,7 +28,7 @@ export function mcpServer({ operations, version }: McpOptions, ask: Ask): McpSer
       {
         title: summary,
         description: mcp.description,
-        inputSchema: input,
+        inputSchema: shown(input),
         outputSchema: output,
         annotations: {
           readOnlyHint: mcp.readOnly,
@@ -61,6 +61,11 @@ export function mcpServer({ operations, version }: McpOptions, ask: Ask): McpSer
   }
   return server;
 }
+
+/** Clients see the form of an input; whether one fits is for the operation to say, with a code and the next step. */
+const shown = (input: Operation['input']) => ({
+  '~standard': { ...input['~standard'], validate: (value: unknown) => ({ value: value as Record<string, unknown> }) },
+});
 
 export interface McpDoorOptions extends McpOptions {
   readonly log: Logger;

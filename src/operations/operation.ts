@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { ExitCode } from '../error-catalogue.ts';
 import { asReeveError, type ErrorCode, ReeveError } from '../errors.ts';
 import type { Rooms } from './rooms.ts';
 
@@ -76,6 +77,8 @@ export interface CliForm {
   readonly columns?: readonly string[];
   /** Answered by a file in cli/commands, which may not need a daemon. */
   readonly local?: string;
+  /** Exit codes with a meaning of their own, besides those of its errors. */
+  readonly exits?: readonly ExitCode[];
   /** May be repeated until interrupted: --watch. */
   readonly watch?: boolean;
 }

@@ -118,7 +118,7 @@ export const systemOperations: readonly Operation[] = [
     output: z.object({ healthy: z.boolean(), findings: z.array(finding) }),
     errors: [],
     http: { method: 'GET', path: '/doctor' },
-    cli: { words: 'doctor', local: 'doctor', examples: ['reeve doctor', 'reeve doctor --json'] },
+    cli: { words: 'doctor', local: 'doctor', exits: [1], examples: ['reeve doctor', 'reeve doctor --json'] },
     run: async ({ rooms }) => {
       const findings = await rooms.system.doctor();
       return { healthy: isHealthy(findings), findings };

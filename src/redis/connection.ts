@@ -9,12 +9,18 @@ import type { RedisTarget } from './target.ts';
 export type RedisClient = Redis | Cluster;
 
 /**
- * Closes a client. Closing one that has already closed would arm a timer in ioredis that nothing clears, and keep the
- * process alive for two seconds.
+ * Closes a client, once: a second time would arm a timer in ioredis that nothing clears. Between two attempts to
+ * connect there is no socket whose closing would tell of the end, so whoever waits for it is told here.
  */
 export function hangUp(client: RedisClient): void {
-  if (client.status !== 'end') client.disconnect();
+  if (client.status === 'end') return;
+  const isBetweenAttempts = client.status === 'reconnecting';
+  client.disconnect();
+  if (isBetweenAttempts) client.emit('end');
 }
+
+/** How long after that ioredis cuts a socket that does not close; until then its timer keeps the process alive. */
+const HANG_UP_MS = 50;
 
 /** The clients that share one Redis. Which one to use follows from what the command does to its connection. */
 export interface Connection extends Service {
@@ -237,6 +243,8 @@ class Clients {
         connectionName: `${this.#options.name}:${role}`,
       },
     });
+    // Connected before the first command comes: the library refuses those that come while it connects.
+    client.on('+node', (node: Redis) => void (node.status === 'wait' && node.connect().catch(() => {})));
     if (role === 'exclusive') {
       client.once('ready', () => {
         for (const node of client.nodes('master')) node.once('end', () => hangUp(client));
@@ -250,11 +258,14 @@ class Clients {
    * ioredis fails it when the connection closes. A command that could not be sent fails at once, and certainly did not run.
    */
   #patience(role: Role) {
+    const { commandTimeoutMs } = this.#options;
     const waits = role === 'subscriber' || role === 'blocking';
     return {
+      disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: role === 'subscriber',
       maxRetriesPerRequest: role === 'subscriber' ? null : 0,
-      ...(!waits && { commandTimeout: this.#options.commandTimeoutMs }),
+      // A host that vanished closes nothing: a connection that owes an answer for this long is made anew.
+      ...(!waits && { commandTimeout: commandTimeoutMs, socketTimeout: commandTimeoutMs }),
     };
   }
 
@@ -275,11 +286,18 @@ function ready(client: RedisClient, address: string): Promise<void> {
     client.on('error', hopeless);
     client.once('ready', () => {
       client.off('error', hopeless);
-      resolve();
+      resolve(client instanceof Cluster ? nodesReady(client) : undefined);
     });
     client.once('end', () => reject(new ReeveError('REDIS_UNAVAILABLE', { address, problem: 'it was given up' })));
     client.connect().catch(hopeless);
   });
+}
+
+async function nodesReady(cluster: Cluster): Promise<void> {
+  const connecting = cluster.nodes('master').filter(({ status }) => status !== 'ready' && status !== 'end');
+  await Promise.all(
+    connecting.map((node) => new Promise((settle) => void node.once('ready', settle).once('end', settle))),
+  );
 }
 
 /** EXEC and DISCARD end a WATCH; a work that did neither must not leave its watches to the next borrower. */

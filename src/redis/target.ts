@@ -43,6 +43,8 @@ export function redisTarget(settings: TargetSettings): RedisTarget {
     const db = databaseOf(new URLSearchParams(query).get('db') ?? '');
     return { kind: 'standalone', address: `unix:${path}`, options: { ...credentials, db, path } };
   }
+  // The rest of a password that nobody encoded would be taken for a host, and shown.
+  if (`${hosts}${rest}${query}`.includes('@')) throw unencoded();
   const nodes = hosts.split(',').map(hostAndPort);
   const address = `${nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`;
   const tls = scheme === 'rediss' ? tlsOptions(settings.tls) : undefined;
@@ -75,10 +77,15 @@ export function redisTarget(settings: TargetSettings): RedisTarget {
 function loginOf(login: string): { username?: string; password?: string } {
   const colon = login.indexOf(':');
   const [user, password] = colon < 0 ? [login, ''] : [login.slice(0, colon), login.slice(colon + 1)];
-  return {
-    ...(user && { username: decodeURIComponent(user) }),
-    ...(password && { password: decodeURIComponent(password) }),
-  };
+  return { ...(user && { username: decoded(user) }), ...(password && { password: decoded(password) }) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw unencoded();
+  }
 }
 
 /** IPv6 addresses stand in brackets: [::1]:6379. */
@@ -117,3 +124,4 @@ function pem(setting: string, file: string): Buffer {
 }
 
 const unusable = (problem: string) => new ReeveError('CONFIG_INVALID', { problems: `  redis.url: ${problem}` });
+const unencoded = () => unusable('/ ? # @ and % in the password must be percent-encoded');

@@ -1,9 +1,10 @@
-import { access, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { reeve } from '../support/cli.ts';
 import { spawnDaemon, startDaemon } from '../support/daemon.ts';
+import { aPathWith } from '../support/path.ts';
 import { findTestRedis } from '../support/redis.ts';
 import { isRunning, until } from '../support/until.ts';
 
@@ -11,7 +12,7 @@ let folder: string;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'reeve-first-'));
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
+afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }));
 
 describe('in an empty folder', () => {
   test('the daemon brings along everything it needs and says what to do next', async () => {
@@ -67,7 +68,7 @@ describe('in an empty folder', () => {
 
 test('where no redis-server is installed, the private copy is used', async () => {
   const cache = await aPrivateCopy();
-  const env = { PATH: await aPathWith('sh', 'uname', 'dirname', 'readlink', 'setpriv'), REEVE_CACHE_DIR: cache };
+  const env = { PATH: await aPathWith(join(folder, 'bin')), REEVE_CACHE_DIR: cache };
 
   const before = await reeve(['doctor'], { cwd: folder, env });
   expect(before.stdout).toContain('(private)');
@@ -85,22 +86,4 @@ async function aPrivateCopy(): Promise<string> {
   const start = `#!/bin/sh\nLD_LIBRARY_PATH='${libraryPath}' exec '${program}' "$@"\n`;
   await writeFile(join(bin, 'redis-server'), start, { mode: 0o755 });
   return join(folder, 'cache');
-}
-
-/** A PATH on which only these programs are, as far as this machine has them. */
-async function aPathWith(...names: string[]): Promise<string> {
-  const bin = join(folder, 'bin');
-  await mkdir(bin);
-  for (const name of names) {
-    for (const from of (process.env.PATH ?? '').split(delimiter)) {
-      const isThere = await access(join(from, name)).then(
-        () => true,
-        () => false,
-      );
-      if (!isThere) continue;
-      await symlink(join(from, name), join(bin, name));
-      break;
-    }
-  }
-  return bin;
 }

@@ -10,6 +10,8 @@ export interface CliOptions {
   /** On top of what any program needs; nothing of the settings of whoever runs the tests gets in. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly input?: string;
+  /** Leaves its input open, as a terminal or a client that is still there does. */
+  readonly keepsInput?: boolean;
   /** Another program to run with the arguments, such as a shell. */
   readonly program?: string;
   /** Told the running process, to send it signals. */
@@ -25,12 +27,12 @@ export interface Ran {
 
 /** Runs the built program as a user would, and waits for its end. */
 export async function reeve(args: readonly string[], options: CliOptions): Promise<Ran> {
-  const { cwd, env = {}, input, program = REEVE, started } = options;
+  const { cwd, env = {}, input, keepsInput = false, program = REEVE, started } = options;
   const child = spawn(program, args, { cwd, env: plainEnv(env) });
   started?.(child);
   // A program that does not read its input closes it.
   child.stdin.on('error', () => {});
-  child.stdin.end(input);
+  if (!keepsInput) child.stdin.end(input);
   const ended = new Promise<Ran['code']>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => resolve(signal ?? code));

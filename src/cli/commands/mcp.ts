@@ -1,4 +1,5 @@
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { EXIT } from '../../error-catalogue.ts';
 import { mcpServer } from '../../mcp/server.ts';
 import { operations } from '../../operations/index.ts';
 import { findDaemon } from '../client.ts';
@@ -10,7 +11,7 @@ export const run: CommandModule['run'] = async ({ flags }, _output, { manifest, 
   const find = () =>
     findDaemon({ url: text('url'), token: text('token'), config: text('config'), dataDir: text('data-dir'), env, cwd });
   await (await find()).ask({ method: 'GET', path: '//healthz', input: {}, signal });
-  serveStdio(() =>
+  const served = serveStdio(() =>
     mcpServer({ operations, version: manifest.version }, async ({ http: { method, path } }, input, callSignal) => {
       // Found anew for each call: the daemon may have been restarted at another address.
       const client = await find();
@@ -28,5 +29,8 @@ export const run: CommandModule['run'] = async ({ flags }, _output, { manifest, 
     process.stdin.once('close', resolve);
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
-  return 0;
+  await served.close();
+  // After Ctrl-C the client's end is still open, and would keep this process waiting for it.
+  process.stdin.destroy();
+  return signal.aborted ? EXIT.interrupted : EXIT.ok;
 };

@@ -23,27 +23,34 @@ export function githubCheck({ apiUrl, repo, token, clock, fetch }: GithubProbe):
       },
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
+  const look = async () => {
+    const limit = await ask('/rate_limit');
+    if (limit.status === 401)
+      return [fail('GitHub refused the token', 'Make a new one with read access to contents, and set GITHUB_TOKEN.')];
+    // A GitHub of one's own may have no limits, and says so with 404.
+    if (!limit.ok && limit.status !== 404)
+      return [fail(`${apiUrl} answers ${limit.status}`, 'Try again later; if it lasts, check github.apiUrl.')];
+    const findings = [quota(limit, await limit.json().catch(() => ({})), token !== undefined), ...skew(limit, clock)];
+    if (!repo) return findings;
+    const found = await ask(`/repos/${repo}`);
+    return [
+      ...findings,
+      found.ok
+        ? ok(`${repo} can be read`)
+        : fail(`${repo} answers ${found.status}`, `Check the name, and that the token may read it.`),
+    ];
+  };
   return {
     name: 'github',
     run: async () => {
       if (!repo && !token) return [skipped('no repository is set: assets come from a local folder')];
-      let limit: Response;
       try {
-        limit = await ask('/rate_limit');
+        return await look();
       } catch (error) {
-        return [fail(`${apiUrl} does not answer: ${reason(error)}`, 'Check the network and github.apiUrl.')];
+        // fetch keeps what happened in the cause.
+        const why = reason(error instanceof Error ? (error.cause ?? error) : error);
+        return [fail(`${apiUrl} does not answer: ${why}`, 'Check the network and github.apiUrl.')];
       }
-      if (limit.status === 401)
-        return [fail('GitHub refused the token', 'Make a new one with read access to contents, and set GITHUB_TOKEN.')];
-      const findings = [quota(limit, await limit.json().catch(() => ({})), token !== undefined), ...skew(limit, clock)];
-      if (!repo) return findings;
-      const found = await ask(`/repos/${repo}`);
-      return [
-        ...findings,
-        found.ok
-          ? ok(`${repo} can be read`)
-          : fail(`${repo} answers ${found.status}`, `Check the name, and that the token may read it.`),
-      ];
     },
   };
 }
@@ -51,6 +58,7 @@ export function githubCheck({ apiUrl, repo, token, clock, fetch }: GithubProbe):
 function quota(response: Response, body: unknown, hasToken: boolean) {
   const core = (body as { resources?: { core?: { remaining?: number; limit?: number } } }).resources?.core;
   const scopes = response.headers.get('x-oauth-scopes');
+  if (response.status === 404) return ok('requests are not limited');
   const says = `${core?.remaining ?? '?'} of ${core?.limit ?? '?'} requests left this hour${scopes ? `; scopes: ${scopes}` : ''}`;
   return hasToken ? ok(says) : warn(`${says}; no token`, 'Set GITHUB_TOKEN: without one the quota is 60 an hour.');
 }

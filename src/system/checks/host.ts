@@ -26,6 +26,8 @@ export function dataDirCheck(dataDir: string): Check {
     name: 'data directory',
     run: async () => {
       const existing = await nearestExisting(dataDir);
+      if (!(await stat(existing)).isDirectory())
+        return [fail(`${existing} is a file, not a folder`, 'Set dataDir to a folder.')];
       try {
         await access(existing, constants.W_OK | constants.X_OK);
       } catch (error) {
@@ -36,8 +38,6 @@ export function dataDirCheck(dataDir: string): Check {
           ),
         ];
       }
-      if (!(await stat(existing)).isDirectory())
-        return [fail(`${existing} is a file, not a folder`, 'Set dataDir to a folder.')];
       const { bavail, bsize } = await statfs(existing);
       const free = bavail * bsize;
       const says = `${dataDir}, ${(free / GIB).toFixed(1)} GiB free`;

@@ -1,0 +1,6 @@
+import type { Bench } from './harness.ts';
+
+/** Every bench, by name. A new one is one line; its module is loaded only when it runs. */
+export const BENCHES: Readonly<Record<string, () => Promise<Bench>>> = {
+  doors: async () => (await import('./doors.ts')).doors,
+};

@@ -1,0 +1,52 @@
+import { systemClock } from '../clock.ts';
+import { EXIT } from '../error-catalogue.ts';
+import { type Call, findDaemon } from './client.ts';
+import { followOn } from './follow.ts';
+import type { Surroundings, View } from './main.ts';
+import type { Command } from './manifest.ts';
+import type { Output } from './output.ts';
+import type { Typed } from './program.ts';
+
+const WATCH_MS = 2_000;
+
+/** Puts a command to the daemon and shows the answer: once, again and again (--watch), or as it goes on (--follow). */
+export async function askDaemon(
+  { command, input, flags }: Typed,
+  output: Output,
+  { env, cwd, signal }: Surroundings,
+): Promise<number> {
+  const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined);
+  const named = { url: text('url'), token: text('token'), config: text('config'), dataDir: text('data-dir') };
+  const find = () => findDaemon({ ...named, env, cwd });
+  const call = { method: command.ask?.method ?? 'GET', path: command.ask?.path ?? '/', input, signal } satisfies Call;
+  const view = await viewOf(command);
+  const show = (answer: unknown) =>
+    output.form === 'json' ? output.json(answer) : view(output, answer as never, command);
+  if (flags.follow) {
+    for await (const item of followOn(find, call, output.hint)) {
+      show(output.form === 'json' ? item : { items: [item] });
+    }
+    return EXIT.interrupted;
+  }
+  const client = await find();
+  for (;;) {
+    const { answer, status } = await client.ask(call);
+    if (flags.watch && output.form === 'table') output.print('\u001b[2J\u001b[H');
+    show(answer);
+    if (!flags.watch) return exitOf(status);
+    await systemClock.sleep(WATCH_MS, signal);
+    if (signal.aborted) return EXIT.interrupted;
+  }
+}
+
+/** Answers that are no errors but still control flow: nothing there, not ready. */
+function exitOf(status: number): number {
+  if (status === 204) return EXIT.nothing;
+  return status < 400 ? EXIT.ok : EXIT.unavailable;
+}
+
+async function viewOf(command: Command): Promise<View['show']> {
+  if (command.view) return ((await import(`./views/${command.view}.js`)) as View).show;
+  const { render } = await import('./render.ts');
+  return (output, answer) => render(output, answer, command.columns);
+}

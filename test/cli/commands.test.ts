@@ -1,0 +1,187 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeManifest } from '../../src/cli/manifest.ts';
+import { operations } from '../../src/operations/index.ts';
+import { type CliOptions, onlyObject, reeve } from '../support/cli.ts';
+import { startDaemon, type TestDaemon } from '../support/daemon.ts';
+
+const { commands } = makeManifest(operations, '0');
+/** Words that ask nothing more of a caller, by command; the daemon and the protocol server go on for ever. */
+const ARGUMENTS: Readonly<Record<string, readonly string[]>> = { schema: ['status'] };
+const shortOnes = commands.filter(({ local }) => local !== 'daemon' && local !== 'mcp');
+
+let daemon: TestDaemon;
+let elsewhere: string;
+beforeAll(async () => {
+  daemon = await startDaemon();
+  elsewhere = await mkdtemp(join(tmpdir(), 'reeve-cli-'));
+});
+afterAll(async () => {
+  await daemon[Symbol.asyncDispose]();
+  await rm(elsewhere, { recursive: true, force: true });
+});
+
+const run = (...words: string[]) => reeve(words, { cwd: daemon.cwd });
+/** In a folder without a daemon, with an address at which none listens. */
+const runAlone = (words: readonly string[], env: CliOptions['env'] = {}) =>
+  reeve(words, { cwd: elsewhere, env: { REEVE_HTTP_PORT: '1', ...env } });
+
+describe.each(shortOnes.map((command) => ({ name: command.words.join(' '), ...command })))('reeve $name', (command) => {
+  const words = [...command.words, ...(ARGUMENTS[command.name] ?? [])];
+
+  test('answers --json with one object, and nothing besides', async () => {
+    const ran = await run(...words, '--json');
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(onlyObject(ran)).not.toHaveProperty('error');
+  });
+
+  test('fails with --json as one object too', async () => {
+    const ran = await run(...words, '--json', '--no-such-option');
+    expect(ran.code).toBe(2);
+    expect(onlyObject(ran)).toMatchObject({ error: { code: 'USAGE', next: `reeve ${command.name} --help` } });
+    expect(ran.stderr).toContain('--no-such-option');
+  });
+
+  test('has help with examples that exist and with its exit codes', async () => {
+    const { code, stdout } = await run(...command.words, '--help');
+    expect(code).toBe(0);
+    for (const example of command.examples) expect(stdout).toContain(example);
+    expect(stdout).toMatch(/Exit codes: 0 ok · .*2 usage/);
+    expect(stdout).toContain('--json [fields]');
+  });
+});
+
+test.each(commands.filter(({ ask, local }) => ask && !local).map(({ words }) => words.join(' ')))(
+  'reeve %s says so when there is no daemon',
+  async (name) => {
+    const ran = await runAlone([...name.split(' '), '--json']);
+    expect(ran.code).toBe(8);
+    expect(onlyObject(ran)).toMatchObject({ error: { code: 'DAEMON_UNREACHABLE' } });
+    expect(ran.stderr).toContain('reeve daemon');
+  },
+);
+
+describe('without --json', () => {
+  test('a pipe gets one line for each thing, without colours', async () => {
+    const { stdout } = await run('status');
+    const [first, ...rest] = stdout.trimEnd().split('\n');
+    expect(first).toMatch(/^ready version=\S+ address=http:\S+ project=odyssey uptime_seconds=\d+$/);
+    expect(rest.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
+      'up name=redis',
+      'up name=store',
+      'up name=tasks',
+      'up name=assets',
+    ]);
+  });
+
+  test('a failure goes to standard error alone, with the next step', async () => {
+    expect(await runAlone(['status'])).toMatchObject({
+      code: 8,
+      stdout: '',
+      stderr: expect.stringMatching(/^error No reeve daemon answers at .*\n {2}next {2}Start one: reeve daemon/),
+    });
+  });
+
+  test('REEVE_OUTPUT=json is --json for all', async () => {
+    const ran = await reeve(['health'], { cwd: daemon.cwd, env: { REEVE_OUTPUT: 'json' } });
+    expect(onlyObject(ran)).toMatchObject({ alive: true, pid: daemon.pid });
+  });
+});
+
+describe('--json FIELDS', () => {
+  test('keeps only these', async () => {
+    expect(onlyObject(await run('health', '--json', 'pid,alive'))).toEqual({ pid: daemon.pid, alive: true });
+  });
+
+  test('keeps them of each item of a list', async () => {
+    const { items } = onlyObject(await run('events', '--limit', '1', '--json', 'event')) as { items: object[] };
+    expect(items).toEqual([{ event: 'daemon:started' }]);
+  });
+
+  test('refuses one that no answer has', async () => {
+    const ran = await run('health', '--json', 'pid,alvie');
+    expect(ran.code).toBe(2);
+    expect(onlyObject(ran)).toMatchObject({
+      error: { detail: 'reeve health has no field alvie', next: expect.stringContaining('alive') },
+    });
+  });
+});
+
+describe('a slip of the finger', () => {
+  test.each([
+    [['stauts'], "unknown command 'stauts' (Did you mean status?)", 'reeve --help'],
+    [['config', 'shwo'], "unknown command 'shwo' (Did you mean show?)", 'reeve config --help'],
+    [['status', '--jsn'], "unknown option '--jsn' (Did you mean --json?)", 'reeve status --help'],
+    [['status', 'now'], "too many arguments for 'status'", 'reeve status --help'],
+    [['schema'], "missing required argument 'command'", 'reeve schema --help'],
+    [['events', '--limit'], "option '--limit <limit>' argument missing", 'reeve events --help'],
+  ])('%j is usage, with what was meant', async (words, problem, next) => {
+    const ran = await run(...words);
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(ran.stderr).toContain(`error ${problem}`);
+    expect(ran.stderr).toContain(`next  ${next}\n`);
+    const again = await reeve(words, { cwd: daemon.cwd, env: { REEVE_OUTPUT: 'json' } });
+    expect(onlyObject(again)).toMatchObject({ error: { code: 'USAGE', next } });
+  });
+
+  test('nothing at all shows the help, as usage', async () => {
+    const ran = await run();
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    for (const { summary } of commands.filter(({ words }) => words.length === 1))
+      expect(ran.stderr.replace(/\s+/g, ' ')).toContain(summary);
+  });
+
+  test('a value of the wrong kind is refused by the daemon, with the schema to look at', async () => {
+    const ran = await run('events', '--limit', 'many', '--json');
+    expect(ran.code).toBe(2);
+    expect(onlyObject(ran)).toMatchObject({
+      error: { code: 'INVALID_INPUT', next: expect.stringMatching(/reeve schema events$/) },
+    });
+  });
+});
+
+describe('which daemon is asked', () => {
+  test('the one that --url names, before REEVE_URL', async () => {
+    const ran = await runAlone(['health', '--url', daemon.url], { REEVE_URL: 'http://127.0.0.1:1' });
+    expect(ran.code).toBe(0);
+  });
+
+  test('the one that REEVE_URL names', async () => {
+    expect((await runAlone(['health'], { REEVE_URL: `${daemon.url}/` })).code).toBe(0);
+  });
+
+  test('the one of a data directory', async () => {
+    expect((await runAlone(['health', '--data-dir', daemon.dataDir])).code).toBe(0);
+    expect((await runAlone(['health'], { REEVE_DATA_DIR: daemon.dataDir })).code).toBe(0);
+  });
+
+  test.each(['nope', 'ftp://127.0.0.1', 'http://'])('%s is no URL of a daemon', async (url) => {
+    const ran = await runAlone(['health', '--url', url, '--json']);
+    expect(ran.code).toBe(2);
+    expect(onlyObject(ran)).toMatchObject({ error: { code: 'USAGE' } });
+  });
+
+  test('one that is no reeve is called so', async () => {
+    const stranger = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1');
+    await once(stranger, 'listening');
+    const { port } = stranger.address() as AddressInfo;
+    const ran = await runAlone(['health', '--url', `http://127.0.0.1:${port}`]);
+    stranger.close();
+    expect(ran).toMatchObject({ code: 8, stderr: expect.stringContaining('is it a reeve?') });
+  });
+});
+
+test('plurals are aliases', async () => {
+  expect((await run('configs', 'show')).code).toBe(0);
+});
+
+test('reeve schema gives the form of what a command takes and answers', async () => {
+  const { input, output } = onlyObject(await run('schema', 'events')) as Record<string, { properties: object }>;
+  expect(Object.keys(input?.properties ?? {})).toEqual(expect.arrayContaining(['stream', 'since', 'limit']));
+  expect(Object.keys(output?.properties ?? {})).toEqual(expect.arrayContaining(['items', 'next_cursor']));
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { makeManifest } from '../../src/cli/manifest.ts';
+import { buildProgram, type Typed } from '../../src/cli/program.ts';
+import { fromText, type TextSchema } from '../../src/coerce.ts';
+import { ERRORS } from '../../src/error-catalogue.ts';
+import { routePath } from '../../src/http/router.ts';
+import { operations } from '../../src/operations/index.ts';
+
+const repeated = (values: readonly string[]) => values.filter((value, at) => values.indexOf(value) !== at);
+
+describe('the list of operations', () => {
+  test('has no name, route, command or tool twice', () => {
+    expect(repeated(operations.map(({ name }) => name))).toEqual([]);
+    expect(repeated(operations.map((one) => `${one.http.method} ${routePath(one)}`))).toEqual([]);
+    expect(repeated(operations.map(({ cli }) => cli.words))).toEqual([]);
+    expect(repeated(operations.flatMap(({ mcp }) => (mcp ? [mcp.tool] : [])))).toEqual([]);
+  });
+
+  test('has no command that is the beginning of another', () => {
+    const words = operations.map(({ cli }) => cli.words);
+    expect(words.filter((one) => words.some((other) => other.startsWith(`${one} `)))).toEqual([]);
+  });
+});
+
+describe.each(operations.map((operation) => [operation.name, operation] as const))('%s', (_, operation) => {
+  const { name, summary, cli, http, errors, input } = operation;
+
+  test('is named and described in the common form', () => {
+    expect(name).toMatch(/^[a-z]+(\.[a-z_]+)+$/);
+    expect(summary).toMatch(/^[A-Z][^\n]{5,90}[^.\n]$/);
+    expect(http.path).toMatch(/^\/{1,2}[a-z]/);
+    expect(cli.words).toMatch(/^[a-z-]+( [a-z-]+)?$/);
+    expect(errors.filter((code) => !Object.hasOwn(ERRORS, code))).toEqual([]);
+  });
+
+  test('takes every part of its path, and every argument, from its input', () => {
+    const properties = Object.keys(input.shape);
+    const inPath = [...http.path.matchAll(/\{(\w+)\}/g)].map(([, part]) => part);
+    expect([...inPath, ...(cli.args ?? [])].filter((part) => !properties.includes(part!))).toEqual([]);
+  });
+
+  test('has forms that can be written as JSON Schema', () => {
+    expect(z.toJSONSchema(input, { io: 'input' })).toMatchObject({ type: 'object', additionalProperties: false });
+    expect(z.toJSONSchema(operation.output, { io: 'output' })).toBeDefined();
+  });
+
+  test('describes every input', () => {
+    const { properties = {} } = z.toJSONSchema(input, { io: 'input' });
+    expect(
+      Object.entries(properties).filter(([, schema]) => !(schema as { description?: string }).description),
+    ).toEqual([]);
+  });
+
+  test.each(cli.examples)('works as in the example: %s', async (example) => {
+    const argv = example.split(' | ')[0]!.split(' ');
+    expect(argv.shift()).toBe('reeve');
+    let typed: Typed | undefined;
+    const program = buildProgram(makeManifest(operations, '0.0.0'), argv, async (one) => {
+      typed = one;
+    });
+    await program.exitOverride().parseAsync(argv, { from: 'user' });
+    expect(typed?.command.words.join(' ')).toBe(cli.words);
+    // As the daemon would read it.
+    const { properties = {} } = z.toJSONSchema(input, { io: 'input' });
+    const given = Object.entries(typed!.input).map(([key, text]) => [
+      key,
+      fromText(properties[key] as TextSchema, String(text)),
+    ]);
+    expect(input.safeParse(Object.fromEntries(given))).toMatchObject({ success: true });
+  });
+
+  test('has an example', () => expect(cli.examples.length).toBeGreaterThan(0));
+});
+
+describe.each(operations.flatMap(({ mcp, input }) => (mcp ? [[mcp.tool, mcp, input] as const] : [])))(
+  'the tool %s',
+  (tool, { description }, input) => {
+    test('is named and described so that any client takes it', () => {
+      expect(tool).toMatch(/^[a-z][a-z0-9_]{0,63}$/);
+      expect(description.length).toBeLessThanOrEqual(400);
+      // The root of a tool's input must be an object itself, not a reference to one.
+      expect(z.toJSONSchema(input, { io: 'input' })).toHaveProperty('properties');
+    });
+  },
+);

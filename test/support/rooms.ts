@@ -1,0 +1,134 @@
+import type { Redis, RedisOptions } from 'ioredis';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { ReeveError } from '../../src/errors.ts';
+import { EventLog } from '../../src/events/event-log.ts';
+import { createTail } from '../../src/events/tail.ts';
+import { silentLog } from '../../src/log.ts';
+import type { Rooms } from '../../src/operations/rooms.ts';
+import { type Connection, type ConnectionOptions, connectRedis } from '../../src/redis/connection.ts';
+import { redisFailure } from '../../src/redis/failure.ts';
+import { type Keyspace, type KeyspaceOptions, keyspace } from '../../src/redis/keys.ts';
+import { createScripts, type ScriptContext, type Scripts } from '../../src/redis/script.ts';
+import type { RedisTarget } from '../../src/redis/target.ts';
+import type { Dependency } from '../../src/system/dependency.ts';
+import type { Finding } from '../../src/system/doctor.ts';
+import { Readiness } from '../../src/system/readiness.ts';
+import { System } from '../../src/system/system.ts';
+import { undeclaredKeys } from './undeclared-keys.ts';
+
+/** How reeve is told of a server that a test runs. */
+export const targetOf = (options: RedisOptions): RedisTarget => ({
+  kind: 'standalone',
+  address: options.path ? `unix:${options.path}` : `127.0.0.1:${options.port}`,
+  options: { ...(options.port && { host: '127.0.0.1' }), ...options },
+});
+
+/** Not started yet; stopped when the test ends. */
+export function aConnection(target: RedisTarget, more: Partial<ConnectionOptions> = {}): Connection {
+  const connection = connectRedis({
+    target: () => target,
+    clock: systemClock,
+    log: silentLog,
+    commandTimeoutMs: 5_000,
+    connectTimeoutMs: 5_000,
+    name: 'reeve-test',
+    ...more,
+  });
+  onTestFinished(() => connection.stop());
+  return connection;
+}
+
+export async function connected(target: RedisTarget, more: Partial<ConnectionOptions> = {}): Promise<Connection> {
+  const connection = aConnection(target, more);
+  await connection.start();
+  return connection;
+}
+
+export interface EventRoom {
+  readonly connection: Connection;
+  readonly keys: Keyspace;
+  readonly scripts: Scripts;
+  readonly events: EventLog;
+  /** Moves the time that scripts see. */
+  shiftUs(by: number): void;
+}
+
+/** A connection, scripts and the event log on it. */
+export async function anEventRoom(
+  target: RedisTarget,
+  { context = {}, space = { mode: 'standalone' }, ...more }: EventRoomOptions = {},
+): Promise<EventRoom> {
+  const connection = await connected(target, more);
+  let shift_us = 0;
+  const scripts = createScripts({
+    connection,
+    keyspace: space,
+    context: () => ({ shift_us, keep: 10_000, source: 'test', ...context }),
+  });
+  const keys = keyspace(space);
+  const events = new EventLog({ connection, keys, scripts });
+  return {
+    connection,
+    keys,
+    scripts,
+    events,
+    shiftUs: (by) => {
+      shift_us += by;
+    },
+  };
+}
+
+interface EventRoomOptions extends Partial<ConnectionOptions> {
+  readonly context?: Partial<ScriptContext>;
+  readonly space?: KeyspaceOptions;
+}
+
+export interface TestRooms extends Rooms {
+  readonly readiness: Readiness;
+  readonly connection: Connection;
+}
+
+/** All rooms that operations may ask, on a real Redis. */
+export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Promise<TestRooms> {
+  const { connection, events } = await anEventRoom(target, more);
+  const tail = createTail({ connection, events, clock: systemClock, log: silentLog });
+  await tail.start();
+  onTestFinished(() => tail.stop());
+  const explain = (error: unknown) => (error instanceof ReeveError ? error : redisFailure(error, connection.address));
+  const redis: Dependency = {
+    name: 'redis',
+    required: true,
+    embedded: false,
+    address: () => connection.address,
+    check: async () => {
+      await connection.commands.ping();
+      return { version: connection.server.version };
+    },
+  };
+  const dependencies = [redis, ...(more.dependencies ?? [])];
+  const readiness = new Readiness({ dependencies, clock: systemClock, explain });
+  const system = new System({
+    version: '0.0.0-test',
+    instance: 'test',
+    project: 'odyssey',
+    dataDir: '/nonexistent',
+    clock: systemClock,
+    readiness,
+    address: () => 'http://127.0.0.1:0',
+    config: () => ({ settings: { log: { level: 'info' } }, sources: { 'log.level': 'default' } }),
+    diagnose: async () => more.findings ?? [{ check: 'node', result: 'ok', says: 'it runs' }],
+  });
+  return { system, events, tail, explain, readiness, connection };
+}
+
+interface RoomsOptions extends EventRoomOptions {
+  readonly dependencies?: readonly Dependency[];
+  readonly findings?: readonly Finding[];
+}
+
+/** For afterEach: fails if a test left a key that the table does not know. */
+export async function noStrayKeys(redis: Redis): Promise<void> {
+  const stray = await undeclaredKeys(redis);
+  if (stray.length > 0) throw new Error(stray.join('\n'));
+}
