@@ -71,8 +71,8 @@ export const rowB = (display_id: number, more: Row = {}): Row => ({
 export interface TestPrdFile {
   readonly path: string;
   readonly file: Database.Database;
-  insert(table: string, ...rows: Row[]): void;
-  row(taskId: string): Record<string, unknown>;
+  readonly insert: (table: string, ...rows: Row[]) => void;
+  readonly row: (taskId: string) => Record<string, unknown>;
 }
 
 export async function aPrdFile(schema: string, ...rows: Row[]): Promise<TestPrdFile> {

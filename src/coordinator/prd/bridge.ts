@@ -6,7 +6,8 @@ import type { TaskId } from '../tasks/task.ts';
 import type { TaskSink } from '../tasks/task-sink.ts';
 import { type Merge, merge } from './merge.ts';
 import { openPrdDb } from './open-prd-db.ts';
-import type { Correction, PrdDb, PrdSnapshot, Recorded, RowMemory } from './prd-db.ts';
+import type { PrdDb, PrdSnapshot, Recorded } from './prd-db.ts';
+import { Unsaved } from './unsaved.ts';
 
 export interface BridgeOptions {
   readonly path: string;
@@ -131,7 +132,7 @@ class Bridge {
     const memories = new Map([...snapshot.memories, ...this.#unsaved.rows]);
     const standings = await sink.standings(ids);
     const merged = merge({ rows: snapshot.rows, memories, standings, known: this.#known, at: isoTime(clock) });
-    await this.#tellSink(merged);
+    await this.#tellSink(merged, snapshot);
     this.#learn(snapshot, ids);
     this.#unsaved.add(merged);
     await this.#save();
@@ -194,9 +195,9 @@ class Bridge {
     throw new ReeveError('PRD_EMPTIED', { path: this.#options.path, known: before.size });
   }
 
-  async #tellSink({ admissions, amendments, cancelled }: Merge): Promise<void> {
+  async #tellSink({ admissions, amendments, cancelled }: Merge, { priorityOrder }: PrdSnapshot): Promise<void> {
     const { sink } = this.#options;
-    if (admissions.length > 0) await sink.admit(admissions);
+    if (admissions.length > 0) await sink.admit(admissions, { priorityOrder });
     if (amendments.length > 0) await sink.amend(amendments);
     if (cancelled.length > 0) await sink.cancel(cancelled, 'its row was deleted from the task file');
   }
@@ -239,37 +240,6 @@ class Bridge {
     }
     if (!trouble && this.#trouble) log.info('the task file is merged again', { path });
     this.#trouble = trouble;
-  }
-}
-
-/** What is to be remembered in the file and is not yet: it takes no writes at present. */
-class Unsaved {
-  readonly rows = new Map<string, RowMemory>();
-  readonly #forgotten = new Set<string>();
-  readonly #corrections = new Map<string, Correction>();
-
-  add({ memories, forgotten, corrections }: Pick<Merge, 'memories' | 'forgotten' | 'corrections'>): void {
-    for (const id of forgotten) {
-      this.rows.delete(id);
-      this.#forgotten.add(id);
-    }
-    for (const [id, memory] of memories) {
-      this.rows.set(id, memory);
-      this.#forgotten.delete(id);
-    }
-    for (const correction of corrections) this.#corrections.set(correction.task_id, correction);
-  }
-
-  get forgotten(): string[] {
-    return [...this.#forgotten];
-  }
-
-  get corrections(): Correction[] {
-    return [...this.#corrections.values()];
-  }
-
-  get isEmpty(): boolean {
-    return this.rows.size + this.#forgotten.size + this.#corrections.size === 0;
   }
 }
 

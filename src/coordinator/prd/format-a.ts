@@ -1,11 +1,12 @@
-import type { Database } from 'better-sqlite3';
 import { isId } from '../../redis/ids.ts';
 import type { Outcome } from '../tasks/task-sink.ts';
 import { type Cells, idsOf, isEmpty, numberOf, textOf } from './cells.ts';
-import { columnsOf, type Dialect, insertKnown, selectKnown, updateKnown } from './dialect.ts';
+import type { Dialect } from './dialect.ts';
 import { knownWords, OPEN, readStatus, readTime, writeStatus, writeTime } from './mapping.ts';
 import type { Correction, PrdRow, RefusedRow } from './prd-db.ts';
+import type { RowCache } from './row-cache.ts';
 import { quoted, RowReader } from './row-reader.ts';
+import type { Tables } from './tables.ts';
 
 const COLUMNS = [
   'id',
@@ -40,7 +41,7 @@ const UNSAID_PRIORITY = 5;
 
 const UNSAID_STATUS = 'pending';
 
-const CREATE_LOG = `create table if not exists redis_coordination (
+const CREATE_LOG = `create table redis_coordination (
   id integer primary key autoincrement,
   event_type text not null,
   task_id text,
@@ -50,36 +51,37 @@ const CREATE_LOG = `create table if not exists redis_coordination (
 )`;
 
 /** Format A: text `task_id`, dependencies as a JSON list in `depends_on`, in the table task_dependencies, or both. */
-export function formatA(file: Database): Dialect {
-  const hasStatus = columnsOf(file, 'tasks').has('status');
+export function formatA(tables: Tables): Dialect {
+  const hasStatus = tables.columns('tasks').has('status');
   return {
     format: 'A',
     priorityOrder: undefined,
-    rows: () => readRows(file),
+    rows: (cache) => readRows(tables, cache),
     wordOf(taskId) {
       const select = `select ${hasStatus ? 'status' : 'null'} as word from tasks where task_id = ?`;
-      const row = file.prepare<[string], Cells>(select).get(taskId);
+      const row = tables.get(select, taskId);
       return row && (isEmpty(row.word) ? UNSAID_STATUS : textOf(row.word));
     },
-    setStatus: (change) => setStatus(file, change),
-    log: (outcome) => log(file, outcome),
+    setStatus: (change) => setStatus(tables, change),
+    log: (outcome) => log(tables, outcome),
   };
 }
 
-function readRows(file: Database): { rows: PrdRow[]; refused: RefusedRow[] } {
+function readRows(tables: Tables, cache: RowCache): { rows: PrdRow[]; refused: RefusedRow[] } {
   const rows: PrdRow[] = [];
   const refused: RefusedRow[] = [];
-  const cells = selectKnown(file, 'tasks', COLUMNS, 'order by rowid');
-  const edges = readEdges(file, cells);
+  const cells = tables.select('tasks', COLUMNS, 'order by rowid');
+  const edges = readEdges(tables, cells);
   for (const row of cells) {
     const id = textOf(row.task_id);
-    if (isId('task', id)) rows.push(rowOf(row, edges.get(id) ?? []));
+    const more = edges.get(id) ?? [];
+    if (isId('task', id)) rows.push(cache.row([row, more], () => rowOf(row, more)));
     else refused.push({ row: quoted(row.task_id), problem: 'its task_id cannot be the id of a task' });
   }
   return { rows, refused };
 }
 
-function rowOf(cells: Cells, more: readonly string[]): PrdRow {
+function rowOf(cells: Cells, more: readonly string[]): Omit<PrdRow, 'sums'> {
   const row = new RowReader(cells);
   const word = row.text('status') || UNSAID_STATUS;
   const says = () => `its status is ${quoted(word)}, not one of ${knownWords('A')}`;
@@ -128,14 +130,14 @@ const EDGE_COLUMNS = [
 ] as const;
 
 /** The dependencies that stand in a table of their own, by task. One that cannot be read stops the reading. */
-function readEdges(file: Database, tasks: readonly Cells[]): ReadonlyMap<string, string[]> {
-  const columns = columnsOf(file, 'task_dependencies');
+function readEdges(tables: Tables, tasks: readonly Cells[]): ReadonlyMap<string, string[]> {
+  const columns = tables.columns('task_dependencies');
   const edges = new Map<string, string[]>();
   if (columns.size === 0) return edges;
   const pair = EDGE_COLUMNS.find((names) => names.every((name) => columns.has(name)));
   if (!pair) throw new Error(`the columns of its task_dependencies are not known: ${[...columns.keys()].join(', ')}`);
   const named = pair[0] === 'task_id' ? textOf : nameByNumber(tasks);
-  for (const row of selectKnown(file, 'task_dependencies', pair)) {
+  for (const row of tables.select('task_dependencies', pair)) {
     const id = named(row[pair[0]]);
     edges.set(id, [...(edges.get(id) ?? []), named(row[pair[1]])]);
   }
@@ -147,19 +149,19 @@ function nameByNumber(tasks: readonly Cells[]): typeof textOf {
   return (number) => names.get(textOf(number)) ?? `#${textOf(number)}`;
 }
 
-function setStatus(file: Database, { task_id, phase, agent, at }: Correction): void {
+function setStatus(tables: Tables, { task_id, phase, agent, at }: Correction): void {
   const values = {
     status: writeStatus('A', phase),
     // Who did it stays on record; a task that is open again is nobody's.
     assigned_agent: phase === 'open' ? null : agent,
     updated_at: writeTime('A', at),
   };
-  updateKnown(file, 'tasks', values, { column: 'task_id', is: task_id });
+  tables.update('tasks', values, { column: 'task_id', is: task_id });
 }
 
-function log(file: Database, { event, task_id, agent_id, at, payload }: Outcome): boolean {
-  file.exec(CREATE_LOG);
-  insertKnown(file, 'redis_coordination', {
+function log(tables: Tables, { event, task_id, agent_id, at, payload }: Outcome): boolean {
+  if (!tables.has('redis_coordination')) tables.define(CREATE_LOG);
+  tables.insert('redis_coordination', {
     event_type: event,
     task_id,
     agent_id: agent_id ?? null,

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { Database } from 'better-sqlite3';
 import { isId } from '../../redis/ids.ts';
 import type { Outcome } from '../tasks/task-sink.ts';
-import { type Cells, isEmpty, textOf } from './cells.ts';
-import { columnsOf, type Dialect, insertKnown, selectKnown, updateKnown } from './dialect.ts';
+import { type Cell, type Cells, isEmpty, textOf } from './cells.ts';
+import type { Dialect } from './dialect.ts';
 import { knownWords, OPEN, readPriorityWord, readStatus, readTime, writeStatus, writeTime } from './mapping.ts';
 import type { Correction, PrdRow, RefusedRow } from './prd-db.ts';
+import type { RowCache } from './row-cache.ts';
 import { quoted, RowReader } from './row-reader.ts';
+import type { Tables } from './tables.ts';
 
 const COLUMNS = [
   'id',
@@ -37,58 +38,67 @@ const COLUMNS = [
  * Format B: `id` is a UUID, people say `display_id`, and so do we: it is the id of the task. Dependencies and criteria
  * refer to it; agents are rows of their own that a task refers to by their UUID.
  */
-export function formatB(file: Database): Dialect {
+export function formatB(tables: Tables): Dialect {
   return {
     format: 'B',
     priorityOrder: 'desc',
-    rows: () => readRows(file),
+    rows: (cache) => readRows(tables, cache),
     wordOf: (taskId) => {
-      const row = findTask(file, taskId);
+      const row = findTask(tables, taskId);
       return row && textOf(row.status);
     },
-    setStatus: (change) => setStatus(file, change),
-    log: (outcome) => log(file, outcome),
+    setStatus: (change) => setStatus(tables, change),
+    log: (outcome) => log(tables, outcome),
   };
 }
 
-interface Surroundings {
-  readonly dependencies: ReadonlyMap<string, readonly Cells[]>;
-  readonly criteria: ReadonlyMap<string, readonly Cells[]>;
-  readonly agents: ReadonlyMap<string, string>;
-  readonly ids: ReadonlyMap<string, string>;
+/** What else the file says about a row, beyond its own cells. */
+interface Around {
+  readonly edges: readonly Cells[];
+  readonly criteria: readonly Cells[];
+  readonly agent: string | undefined;
+  readonly parent: string | undefined;
 }
 
-function readRows(file: Database): { rows: PrdRow[]; refused: RefusedRow[] } {
-  const cells = selectKnown(file, 'tasks', COLUMNS, 'order by rowid');
-  const edges = selectKnown(file, 'task_dependencies', ['task_display_id', 'depends_on_display_id', 'dependency_type']);
-  const criteria = selectKnown(file, 'acceptance_criteria', ['task_display_id', 'criterion', 'completed']);
-  const agents = selectKnown(file, 'agents', ['id', 'name']);
-  const around: Surroundings = {
-    dependencies: Map.groupBy(edges, ({ task_display_id }) => textOf(task_display_id)),
-    criteria: Map.groupBy(criteria, ({ task_display_id }) => textOf(task_display_id)),
-    agents: new Map(agents.map(({ id, name }) => [textOf(id), textOf(name)])),
-    ids: new Map(cells.map((row) => [textOf(row.id), idOf(row)])),
-  };
+function readRows(tables: Tables, cache: RowCache): { rows: PrdRow[]; refused: RefusedRow[] } {
+  const cells = tables.select('tasks', COLUMNS, 'order by rowid');
+  const around = surroundings(tables, cells);
   const rows: PrdRow[] = [];
   const refused: RefusedRow[] = [];
   for (const row of cells) {
-    if (isId('task', idOf(row))) rows.push(rowOf(row, around));
+    const more = around(row);
+    if (isId('task', idOf(row))) rows.push(cache.row([row, more], () => rowOf(row, more)));
     else refused.push({ row: quoted(idOf(row)), problem: 'its id cannot be the id of a task' });
   }
   return { rows, refused };
 }
 
+function surroundings(tables: Tables, tasks: readonly Cells[]): (row: Cells) => Around {
+  const ofTask = ({ task_display_id }: Cells) => textOf(task_display_id);
+  const edges = tables.select('task_dependencies', ['task_display_id', 'depends_on_display_id', 'dependency_type']);
+  const criteria = tables.select('acceptance_criteria', ['task_display_id', 'criterion', 'completed']);
+  const edgesOf = Map.groupBy(edges, ofTask);
+  const criteriaOf = Map.groupBy(criteria, ofTask);
+  const names = new Map(tables.select('agents', ['id', 'name']).map(({ id, name }) => [textOf(id), textOf(name)]));
+  const ids = new Map(tasks.map((row) => [textOf(row.id), idOf(row)]));
+  const named = (known: ReadonlyMap<string, string>, cell: Cell) =>
+    isEmpty(cell) ? undefined : (known.get(textOf(cell)) ?? textOf(cell));
+  return (row) => ({
+    edges: edgesOf.get(textOf(row.display_id)) ?? [],
+    criteria: criteriaOf.get(textOf(row.display_id)) ?? [],
+    agent: named(names, row.assigned_agent),
+    parent: named(ids, row.parent_id),
+  });
+}
+
 const idOf = (row: Cells): string => textOf(isEmpty(row.display_id) ? row.id : row.display_id);
 
-function rowOf(cells: Cells, { dependencies, criteria, agents, ids }: Surroundings): PrdRow {
+function rowOf(cells: Cells, { edges, criteria, agent, parent }: Around): Omit<PrdRow, 'sums'> {
   const row = new RowReader(cells);
   const word = row.text('status');
   const says = () => `its status is ${quoted(word)}, not one of ${knownWords('B')}`;
   const status = row.known('status', readStatus('B', word), OPEN, says);
   const priority = row.text('priority');
-  const number = textOf(cells.display_id);
-  const agent = row.text('assigned_agent');
-  const parent = row.text('parent_id');
   const id = idOf(cells);
   return {
     task: {
@@ -101,17 +111,17 @@ function rowOf(cells: Cells, { dependencies, criteria, agents, ids }: Surroundin
       priority: row.known('priority', readPriorityWord(priority), 0, () => {
         return `its priority is ${quoted(priority)}, not one of low, medium, high, critical`;
       }),
-      acceptance_criteria: (criteria.get(number) ?? []).map(criterion).join('\n'),
-      depends_on: dependsOn(row, dependencies.get(number) ?? []),
+      acceptance_criteria: criteria.map(criterion).join('\n'),
+      depends_on: dependsOn(row, edges),
       ...row.extras(),
       estimated_minutes: row.amount('estimated_minutes', ['estimated_duration']),
-      parent_task_id: parent === '' ? undefined : (ids.get(parent) ?? parent),
+      parent_task_id: parent,
       origin: 'prd',
       created_at: readTime(row.text('created_at')),
     },
     ...status,
     word,
-    agent: agent === '' ? undefined : (agents.get(agent) ?? agent),
+    agent,
     problems: row.problems,
   };
 }
@@ -126,50 +136,48 @@ function dependsOn(row: RowReader, edges: readonly Cells[]): string[] {
 }
 
 /** By number first: that is its id to us. A row that has none goes by its UUID. */
-function findTask(file: Database, taskId: string): Cells | undefined {
-  const hasNumber = columnsOf(file, 'tasks').has('display_id');
-  const find = (where: string) =>
-    file.prepare<[string], Cells>(`select id, status from tasks where ${where}`).get(taskId);
+function findTask(tables: Tables, taskId: string): Cells | undefined {
+  const hasNumber = tables.columns('tasks').has('display_id');
+  const find = (where: string) => tables.get(`select id, status from tasks where ${where}`, taskId);
   return hasNumber ? (find('display_id = ?') ?? find('id = ? and display_id is null')) : find('id = ?');
 }
 
-function setStatus(file: Database, { task_id, phase, agent, at }: Correction): void {
-  const task = findTask(file, task_id);
+function setStatus(tables: Tables, { task_id, phase, agent, at }: Correction): void {
+  const task = findTask(tables, task_id);
   if (!task) return;
   const time = writeTime('B', at);
   const id = textOf(task.id);
-  const agentRow = agent === undefined ? undefined : agentId(file, agent, time);
+  const agentRow = agent === undefined ? undefined : agentId(tables, agent, time);
   const values = {
     status: writeStatus('B', phase),
     assigned_agent: phase === 'open' ? null : agentRow,
     updated_at: time,
     completed_at: phase === 'completed' ? time : null,
   };
-  updateKnown(file, 'tasks', values, { column: 'id', is: id });
-  keepAgents(file, id, phase === 'running' ? agentRow : undefined, time);
+  tables.update('tasks', values, { column: 'id', is: id });
+  keepAgents(tables, id, phase === 'running' ? agentRow : undefined, time);
 }
 
 /** An agent is working on its current task and idle without one; a task has at most one agent at it. */
-function keepAgents(file: Database, task: string, agent: string | undefined, time: string): void {
-  if (!columnsOf(file, 'agents').has('current_task_id')) return;
-  file
-    .prepare(`update agents set current_task_id = null, status = 'idle', last_active = ? where current_task_id = ?`)
-    .run(time, task);
+function keepAgents(tables: Tables, task: string, agent: string | undefined, time: string): void {
+  if (!tables.columns('agents').has('current_task_id')) return;
+  const leave = `update agents set current_task_id = null, status = 'idle', last_active = ? where current_task_id = ?`;
+  tables.run(leave, time, task);
   if (agent === undefined) return;
   const working = { status: 'working', current_task_id: task, last_active: time };
-  updateKnown(file, 'agents', working, { column: 'id', is: agent });
+  tables.update('agents', working, { column: 'id', is: agent });
 }
 
 /** The UUID of an agent, whose row is made if there is none: a task may only name an agent that exists. */
-function agentId(file: Database, name: string, time: string): string | undefined {
-  if (columnsOf(file, 'agents').size === 0) return undefined;
-  const found = file.prepare<[string, string], Cells>('select id from agents where name = ? or id = ?').get(name, name);
+function agentId(tables: Tables, name: string, time: string): string | undefined {
+  if (tables.columns('agents').size === 0) return undefined;
+  const found = tables.get('select id from agents where name = ? or id = ?', name, name);
   if (found) return textOf(found.id);
   const id = randomUUID();
-  const next = columnsOf(file, 'agents').has('display_id')
-    ? file.prepare<[], number>('select coalesce(max(display_id), 0) + 1 from agents').pluck().get()
+  const next = tables.columns('agents').has('display_id')
+    ? tables.get('select coalesce(max(display_id), 0) + 1 as number from agents')?.number
     : undefined;
-  insertKnown(file, 'agents', {
+  tables.insert('agents', {
     id,
     name,
     status: 'idle',
@@ -180,15 +188,15 @@ function agentId(file: Database, name: string, time: string): string | undefined
   return id;
 }
 
-function log(file: Database, { event, task_id, agent_id, at, payload }: Outcome): boolean {
-  const columns = columnsOf(file, 'task_logs');
-  const task = columns.size > 0 ? findTask(file, task_id) : undefined;
+function log(tables: Tables, { event, task_id, agent_id, at, payload }: Outcome): boolean {
+  const columns = tables.columns('task_logs');
+  const task = columns.size > 0 ? findTask(tables, task_id) : undefined;
   if (!task) return false;
   const time = writeTime('B', at);
-  insertKnown(file, 'task_logs', {
+  tables.insert('task_logs', {
     id: columns.get('id')?.includes('int') ? undefined : randomUUID(),
     task_id: textOf(task.id),
-    agent_id: agent_id === undefined ? null : (agentId(file, agent_id, time) ?? null),
+    agent_id: agent_id === undefined ? null : (agentId(tables, agent_id, time) ?? null),
     action: event,
     details: JSON.stringify(payload),
     created_at: time,

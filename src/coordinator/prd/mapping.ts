@@ -4,13 +4,12 @@ import type { PrdFormat } from './prd-db.ts';
 /** What a file's word for a status means to us. */
 export interface FileStatus {
   readonly phase: Phase;
-  /** Put aside by a person. */
-  readonly isHeld: boolean;
+  /** Whether a person put it aside: the word alone says so, or only one that was written over another. */
+  readonly hold: 'none' | 'edit' | 'word';
 }
 
-export const OPEN: FileStatus = { phase: 'open', isHeld: false };
-const held: FileStatus = { phase: 'open', isHeld: true };
-const plain = (phase: Phase): FileStatus => ({ phase, isHeld: false });
+const plain = (phase: Phase): FileStatus => ({ phase, hold: 'none' });
+export const OPEN = plain('open');
 
 const words = (table: Readonly<Record<string, FileStatus>>) => new Map(Object.entries(table));
 
@@ -21,7 +20,8 @@ interface Words {
 
 /**
  * The words each format has for a status, both ways; any other word is an error, never a guess.
- * A: `blocked` means that dependencies are open, which is for the queue to know, so it is just open.
+ * A: `blocked` means that dependencies are open, which is for the queue to know; but we never write it, so over another
+ * word it is a person's.
  * B: `blocked` and `review` are a person's doing. It has no `failed`, and reads what it does not know as pending, so a
  * failure is written as `blocked`: it shows, nobody picks it up, and task_logs says why.
  */
@@ -29,7 +29,7 @@ const WORDS: Readonly<Record<PrdFormat, Words>> = {
   A: {
     read: words({
       pending: OPEN,
-      blocked: OPEN,
+      blocked: { phase: 'open', hold: 'edit' },
       assigned: plain('running'),
       in_progress: plain('running'),
       completed: plain('completed'),
@@ -43,8 +43,8 @@ const WORDS: Readonly<Record<PrdFormat, Words>> = {
     read: words({
       pending: OPEN,
       in_progress: plain('running'),
-      blocked: held,
-      review: held,
+      blocked: { phase: 'open', hold: 'word' },
+      review: { phase: 'open', hold: 'word' },
       completed: plain('completed'),
       cancelled: plain('cancelled'),
     }),

@@ -1,7 +1,7 @@
-import { crc32 } from 'node:zlib';
 import { type Phase, phaseOf } from '../tasks/station.ts';
-import { CONTENT_FIELDS, type ContentField, type Task, type TaskContent, type TaskId } from '../tasks/task.ts';
+import type { TaskContent, TaskId } from '../tasks/task.ts';
 import type { Admission, Amendment, Standing, Verdict } from '../tasks/task-sink.ts';
+import { carriedOver, editedFields } from './checksums.ts';
 import type { Correction, PrdRow, RowMemory } from './prd-db.ts';
 
 export interface MergeInput {
@@ -67,28 +67,31 @@ type Settled = { outcome: 'agree' | 'correct' } | { outcome: 'verdict'; verdict:
  * Who is right about where a task stands. An edit in the file is a person's word and wins over any lease, but not over
  * an end that its author cannot have known: work that was completed, or called off, meanwhile stays so.
  */
-export function settle(
-  row: FileSide,
-  memory: Pick<RowMemory, 'word' | 'phase' | 'isHeld'> | undefined,
-  standing: Standing,
-): Settled {
+export function settle(row: FileSide, memory: LastStatus | undefined, standing: Standing): Settled {
   const redis = phaseOf(standing.station);
-  const verdict: Settled = { outcome: 'verdict', verdict: { to: row.isHeld ? 'held' : row.phase, agent: row.agent } };
+  const isHeld = isPutAside(row, memory);
+  const verdict: Settled = { outcome: 'verdict', verdict: { to: isHeld ? 'held' : row.phase, agent: row.agent } };
   if (hasProblem(row, 'status')) return { outcome: 'agree' };
   if (!memory) {
-    if (row.phase === redis) return row.isHeld ? verdict : { outcome: 'agree' };
+    if (row.phase === redis) return isHeld ? verdict : { outcome: 'agree' };
     return hasEnded(row.phase) && !hasEnded(redis) ? verdict : { outcome: 'correct' };
   }
   if (row.word === memory.word) return { outcome: memory.phase === redis ? 'agree' : 'correct' };
   if (row.phase === redis) {
-    if (row.phase !== 'open' || row.isHeld === memory.isHeld) return { outcome: 'agree' };
-    return { outcome: 'verdict', verdict: { to: row.isHeld ? 'held' : 'released' } };
+    if (row.phase !== 'open' || isHeld === memory.isHeld) return { outcome: 'agree' };
+    return { outcome: 'verdict', verdict: { to: isHeld ? 'held' : 'released' } };
   }
   const isNews = redis !== memory.phase && (redis === 'completed' || redis === 'cancelled');
   return isNews ? { outcome: 'correct' } : verdict;
 }
 
-type FileSide = Pick<PrdRow, 'word' | 'phase' | 'isHeld' | 'agent' | 'problems'>;
+type FileSide = Pick<PrdRow, 'word' | 'phase' | 'hold' | 'agent' | 'problems'>;
+type LastStatus = Pick<RowMemory, 'word' | 'phase' | 'isHeld'>;
+
+function isPutAside(row: Pick<PrdRow, 'word' | 'hold'>, memory: LastStatus | undefined): boolean {
+  if (memory?.word === row.word) return memory.isHeld;
+  return row.hold === 'word' || (row.hold === 'edit' && memory !== undefined);
+}
 
 const hasEnded = (phase: Phase): boolean => phase === 'completed' || phase === 'failed' || phase === 'cancelled';
 const hasProblem = (row: Pick<PrdRow, 'problems'>, field: string) => row.problems.some((one) => one.field === field);
@@ -96,7 +99,8 @@ const problemsOf = (row: PrdRow): string => row.problems.map(({ says }) => says)
 
 /** A word that is as we left it means what we meant by it: format B has one word for a failure and a hold. */
 function admissionOf(row: PrdRow, memory: RowMemory | undefined): Admission {
-  const { phase, isHeld } = memory?.word === row.word ? memory : row;
+  const { phase } = memory?.word === row.word ? memory : row;
+  const isHeld = isPutAside(row, memory);
   return { task: row.task, phase, isHeld, agent: row.agent, quarantine: problemsOf(row) || undefined };
 }
 
@@ -106,7 +110,7 @@ function amendmentOf(
   next: RowMemory,
   settled: Settled,
 ): Amendment | undefined {
-  const edited = editedFields(memory?.fields ?? '', next.fields);
+  const edited = editedFields(memory?.sums ?? '', next.sums);
   const set: Partial<TaskContent> = Object.fromEntries(edited.map((field) => [field, row.task[field]]));
   const amendment: Amendment = {
     task_id: row.task.task_id,
@@ -117,16 +121,11 @@ function amendmentOf(
   return Object.keys(amendment).length > 1 ? amendment : undefined;
 }
 
-function editedFields(before: string, now: string): ContentField[] {
-  if (before === now) return [];
-  const sums = sumsOf(before);
-  return [...sumsOf(now)].filter(([field, sum]) => sums.get(field) !== sum).map(([field]) => field as ContentField);
-}
-
 function memoryOf(row: PrdRow, memory: RowMemory | undefined): RowMemory {
-  const { phase, isHeld } = memory?.word === row.word || hasProblem(row, 'status') ? (memory ?? row) : row;
-  const fields = checksums(row, memory?.fields ?? '');
-  return { word: row.word, agent: row.agent, phase, isHeld, fields, problems: problemsOf(row) };
+  const { phase } = memory?.word === row.word || hasProblem(row, 'status') ? (memory ?? row) : row;
+  const isHeld = isPutAside(row, memory);
+  const sums = row.problems.length === 0 ? row.sums : carriedOver(memory?.sums ?? '', row.sums);
+  return { word: row.word, agent: row.agent, phase, isHeld, sums, problems: problemsOf(row) };
 }
 
 function isSame(next: RowMemory, memory: RowMemory | undefined): boolean {
@@ -137,27 +136,6 @@ function isSame(next: RowMemory, memory: RowMemory | undefined): boolean {
     next.phase === memory.phase &&
     next.isHeld === memory.isHeld &&
     next.problems === memory.problems &&
-    next.fields === memory.fields
+    next.sums === memory.sums
   );
-}
-
-/** A field that could not be read is not an edit: it keeps its sum, and the task what it had, under quarantine. */
-function checksums(row: PrdRow, before: string): string {
-  if (row.problems.length === 0)
-    return CONTENT_FIELDS.map((field) => `${field}=${checksum(row.task[field])}`).join(' ');
-  const sums = sumsOf(before);
-  return CONTENT_FIELDS.flatMap((field) => {
-    const sum = hasProblem(row, field) ? sums.get(field) : checksum(row.task[field]);
-    return sum === undefined ? [] : [`${field}=${sum}`];
-  }).join(' ');
-}
-
-const sumsOf = (text: string): ReadonlyMap<string, string> =>
-  new Map(text.split(' ').map((pair) => pair.split('=') as [string, string]));
-
-/** Tells an edit from none; nobody tries to fool it, so it need not be hard to. */
-function checksum(value: Task[ContentField]): string {
-  if (value === undefined) return '';
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return `${crc32(text).toString(36)}.${text.length}`;
 }

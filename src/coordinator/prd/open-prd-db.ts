@@ -3,13 +3,15 @@ import type { Clock } from '../../clock.ts';
 import { ReeveError, reason } from '../../errors.ts';
 import { phaseOf } from '../tasks/station.ts';
 import type { Outcome } from '../tasks/task-sink.ts';
-import { columnsOf, type Dialect } from './dialect.ts';
+import type { Dialect } from './dialect.ts';
 import { formatA } from './format-a.ts';
 import { formatB } from './format-b.ts';
-import { OPEN, readStatus, writeStatus } from './mapping.ts';
+import { writeStatus } from './mapping.ts';
 import { OwnTables } from './own-tables.ts';
-import type { Correction, PrdDb, PrdFormat, PrdSnapshot, Recorded } from './prd-db.ts';
+import type { Correction, PrdDb, PrdFormat, PrdRow, PrdSnapshot, Recorded } from './prd-db.ts';
+import { RowCache } from './row-cache.ts';
 import { codeOf, openSqliteFile } from './sqlite-file.ts';
+import { Tables } from './tables.ts';
 
 const DAY_MS = 86_400_000;
 /** A backup of Redis older than this is not expected to come back. */
@@ -18,27 +20,32 @@ const REMEMBER_LOGGED_MS = 90 * DAY_MS;
 /** Opens a task file of either format; PRD_FOREIGN says what was found instead. Nothing is written yet. */
 export async function openPrdDb(path: string, clock: Clock): Promise<PrdDb> {
   const file = await openSqliteFile(path, clock);
+  const cache = new RowCache();
   let seenVersion: number | undefined;
   const version = (database: Database) => database.pragma('data_version', { simple: true }) as number;
   const read = (database: Database): PrdSnapshot => {
-    const dialect = dialectOf(database, path);
-    const memories = new OwnTables(database).memories();
-    const snapshot = { ...dialect.rows(), memories, priorityOrder: dialect.priorityOrder };
+    const tables = new Tables(database);
+    const dialect = dialectOf(tables, path);
+    const memories = new OwnTables(tables).memories();
+    cache.turn();
+    const { rows, refused } = dialect.rows(cache);
+    const snapshot = { rows: eachOnce(rows), refused, memories, priorityOrder: dialect.priorityOrder };
     seenVersion = version(database);
     return snapshot;
   };
   try {
-    const { format } = await file.transaction('read', (database) => dialectOf(database, path));
+    const { format } = await file.transaction('read', (database) => dialectOf(new Tables(database), path));
     return {
       format,
       path,
       hasChanged: async () => (await file.transaction('read', version)) !== seenVersion,
       isCurrent: () => file.isCurrent(),
       readAll: () => file.transaction('read', read),
-      record: (outcomes) => file.transaction('write', (database) => record(new Scribe(database, path), outcomes)),
+      record: (outcomes) =>
+        file.transaction('write', (database) => record(new Scribe(new Tables(database), path), outcomes)),
       remember: ({ rows, forgotten, corrections }) =>
         file.transaction('write', (database) => {
-          const scribe = new Scribe(database, path);
+          const scribe = new Scribe(new Tables(database), path);
           scribe.own.remember(rows);
           scribe.own.forget(forgotten);
           for (const correction of corrections) scribe.write(correction);
@@ -52,19 +59,34 @@ export async function openPrdDb(path: string, clock: Clock): Promise<PrdDb> {
   }
 }
 
+/** Of rows with the same id the first is kept, under quarantine: which of them is meant is for people to say. */
+function eachOnce(rows: readonly PrdRow[]): PrdRow[] {
+  const byId = new Map<string, PrdRow>();
+  for (const row of rows) {
+    const { task_id } = row.task;
+    const first = byId.get(task_id);
+    const says = `more than one row has the id ${task_id}`;
+    if (!first) byId.set(task_id, row);
+    else if (first.problems.at(-1)?.says !== says) {
+      byId.set(task_id, { ...first, problems: [...first.problems, { field: 'task_id', says }] });
+    }
+  }
+  return [...byId.values()];
+}
+
 /** Which format the file has now, by the columns of its tasks. A file with both sets of columns names its ids: A. */
-export function formatOf(file: Database): PrdFormat | undefined {
-  const columns = columnsOf(file, 'tasks');
+export function formatOf(tables: Tables): PrdFormat | undefined {
+  const columns = tables.columns('tasks');
   if (!columns.has('title')) return undefined;
   if (columns.has('task_id')) return 'A';
-  const hasLinks = columnsOf(file, 'task_dependencies').has('task_display_id');
+  const hasLinks = tables.columns('task_dependencies').has('task_display_id');
   return columns.has('display_id') || (columns.has('id') && hasLinks) ? 'B' : undefined;
 }
 
-function dialectOf(file: Database, path: string): Dialect {
-  const format = formatOf(file);
-  if (format) return format === 'A' ? formatA(file) : formatB(file);
-  const columns = [...columnsOf(file, 'tasks').keys()];
+function dialectOf(tables: Tables, path: string): Dialect {
+  const format = formatOf(tables);
+  if (format) return format === 'A' ? formatA(tables) : formatB(tables);
+  const columns = [...tables.columns('tasks').keys()];
   const problem = columns.length === 0 ? 'it has no table tasks' : `its tasks have the columns ${columns.join(', ')}`;
   throw new ReeveError('PRD_FOREIGN', { path, problem });
 }
@@ -86,17 +108,17 @@ function record(scribe: Scribe, outcomes: readonly Outcome[]): Recorded {
 /** Writes into one file within one transaction. A row that the file refuses does not keep the others from it. */
 class Scribe {
   readonly own: OwnTables;
-  readonly #file: Database;
+  readonly #tables: Tables;
   readonly #dialect: Dialect;
   readonly #contested: string[] = [];
   readonly #refused: { row: string; problem: string }[] = [];
   #logged = 0;
   #written = 0;
 
-  constructor(file: Database, path: string) {
-    this.#file = file;
-    this.#dialect = dialectOf(file, path);
-    this.own = new OwnTables(file);
+  constructor(tables: Tables, path: string) {
+    this.#tables = tables;
+    this.#dialect = dialectOf(tables, path);
+    this.own = new OwnTables(tables);
     this.own.create();
   }
 
@@ -121,9 +143,8 @@ class Scribe {
     });
     if (!isWritten) return;
     const word = writeStatus(this.#dialect.format, phase);
-    const { isHeld } = readStatus(this.#dialect.format, word) ?? OPEN;
     const kept = phase === 'open' ? undefined : (agent ?? memory.agent);
-    this.own.remember([[task_id, { ...memory, word, phase, isHeld, agent: kept }]]);
+    this.own.remember([[task_id, { ...memory, word, phase, isHeld: false, agent: kept }]]);
     this.#written++;
   }
 
@@ -134,7 +155,7 @@ class Scribe {
   /** Inside a savepoint, so that a constraint or trigger takes back this row alone. The file itself failing is not that. */
   #attempt(row: string, write: () => boolean): boolean {
     try {
-      return this.#file.transaction(write)();
+      return this.#tables.alone(write);
     } catch (error) {
       if (!/^SQLITE_(CONSTRAINT|ERROR|MISMATCH|TOOBIG)/.test(codeOf(error))) throw error;
       this.#refused.push({ row, problem: reason(error) });

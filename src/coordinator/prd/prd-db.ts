@@ -41,18 +41,20 @@ export interface PrdSnapshot {
 export interface PrdRow {
   readonly task: Task;
   readonly phase: Phase;
-  /** A person put it aside. */
-  readonly isHeld: boolean;
+  /** Whether its status means that a person put it aside; see the words of the formats. */
+  readonly hold: 'none' | 'edit' | 'word';
   /** The status as the file spells it. */
   readonly word: string;
   readonly agent: string | undefined;
   /** What is wrong with the row, in words. The task is quarantined for it, never started on a guess. */
   readonly problems: readonly RowProblem[];
+  /** A checksum of each field that could be read. */
+  readonly sums: string;
 }
 
 export interface RowProblem {
   /** The field that could not be read; what the row says of it is a placeholder. */
-  readonly field: ContentField | 'status';
+  readonly field: ContentField | 'status' | 'task_id';
   readonly says: string;
 }
 
@@ -67,8 +69,7 @@ export interface RowMemory {
   readonly agent: string | undefined;
   readonly phase: Phase;
   readonly isHeld: boolean;
-  /** A checksum of each field, as one text: enough to see whether a row was edited, and then which field. */
-  readonly fields: string;
+  readonly sums: string;
   /** Its problems, as one text. */
   readonly problems: string;
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { ReeveError, reason } from '../../errors.ts';
 import { formatOf } from './open-prd-db.ts';
 import type { PrdFormat } from './prd-db.ts';
+import { Tables } from './tables.ts';
 
 export interface PrdFile {
   readonly path: string;
@@ -42,7 +43,7 @@ export async function inspectPrdFile(path: string): Promise<{ format: PrdFormat;
   try {
     const database = await open(path, { readonly: true });
     try {
-      const format = formatOf(database);
+      const format = formatOf(new Tables(database));
       if (!format) throw new Error('its tasks table is missing, or is of neither known form');
       const { tasks } = database.prepare('select count(*) as tasks from tasks').get() as { tasks: number };
       return { format, tasks };

@@ -9,8 +9,8 @@ import type { Task, TaskContent, TaskId, WorkStatus } from './task.ts';
  * Dependencies across the batch, cycles and priorities are the sink's to judge: it alone sees every task.
  */
 export interface TaskSink {
-  /** Takes in tasks that it does not know. */
-  admit(admissions: readonly Admission[]): Promise<void>;
+  /** Takes in tasks that it does not know. The source may know which end of their priorities is urgent. */
+  admit(admissions: readonly Admission[], hint?: AdmissionHint): Promise<void>;
   /** Carries a person's edits over. A field that is not named stays as it is. */
   amend(amendments: readonly Amendment[]): Promise<void>;
   /** Calls tasks off; who works on one learns it with the next beat. Those that ended stay as they ended. */
@@ -23,6 +23,10 @@ export interface TaskSink {
   outcomes(limit: number): Promise<readonly Outcome[]>;
   /** These outcomes are written down elsewhere, durably, and need not be offered again. */
   settle(ids: readonly string[]): Promise<void>;
+}
+
+export interface AdmissionHint {
+  readonly priorityOrder?: 'asc' | 'desc' | undefined;
 }
 
 export interface Admission {

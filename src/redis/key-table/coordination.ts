@@ -48,7 +48,8 @@ export const COORDINATION_KEYS = {
     ttl: { kind: 'none' },
     room: 'tasks',
     from: 'additive',
-    holds: 'JSON of what an agent needs to know: title, description, category, tech_stack, acceptance_criteria and more',
+    holds:
+      'JSON of what an agent needs to know: title, description, category, tech_stack, acceptance_criteria and more',
   },
   errorList: {
     pattern: '<project>:errors:list',

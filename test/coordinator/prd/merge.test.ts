@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { checksums } from '../../../src/coordinator/prd/checksums.ts';
 import { merge, settle } from '../../../src/coordinator/prd/merge.ts';
 import type { PrdRow, RowMemory } from '../../../src/coordinator/prd/prd-db.ts';
 import type { Phase, Station } from '../../../src/coordinator/tasks/station.ts';
@@ -18,15 +19,11 @@ const aTask = (more: Partial<Task> = {}): Task => ({
   ...taskSchema.parse({ task_id: 'T-1', title: 'Do it', priority: 5, origin: 'prd' }),
   ...more,
 });
-const aRow = (more: Partial<PrdRow> = {}): PrdRow => ({
-  task: aTask(),
-  phase: 'open',
-  isHeld: false,
-  word: 'pending',
-  agent: undefined,
-  problems: [],
-  ...more,
-});
+function aRow(more: Partial<PrdRow> = {}): PrdRow {
+  const status = { phase: 'open', hold: 'none', word: 'pending', agent: undefined } as const;
+  const row = { task: aTask(), ...status, problems: [], ...more };
+  return { ...row, sums: checksums(row) };
+}
 const standing = (phase: Phase) => new Map([['T-1' as TaskId, at(phase)]]);
 
 /** What is remembered after a row was taken in. */
@@ -87,10 +84,20 @@ describe('who is right about where a task stands', () => {
   test('putting aside and taking back are a person’s word, too', () => {
     const pending = { word: 'pending', phase: 'open', isHeld: false } as const;
     const blocked = { word: 'blocked', phase: 'open', isHeld: true } as const;
-    expect(settle(aRow({ ...blocked }), pending, at('open'))).toMatchObject({ verdict: { to: 'held' } });
-    expect(settle(aRow({ ...pending }), blocked, at('open'))).toMatchObject({ verdict: { to: 'released' } });
-    expect(settle(aRow({ ...blocked }), pending, at('running'))).toMatchObject({ verdict: { to: 'held' } });
-    expect(settle(aRow({ ...blocked }), undefined, at('open'))).toMatchObject({ verdict: { to: 'held' } });
+    const setAside = (hold: 'edit' | 'word') => aRow({ word: 'blocked', hold });
+    for (const hold of ['edit', 'word'] as const) {
+      expect(settle(setAside(hold), pending, at('open'))).toMatchObject({ verdict: { to: 'held' } });
+      expect(settle(setAside(hold), pending, at('running'))).toMatchObject({ verdict: { to: 'held' } });
+      expect(settle(setAside(hold), blocked, at('open'))).toEqual({ outcome: 'agree' });
+    }
+    expect(settle(aRow(), blocked, at('open'))).toMatchObject({ verdict: { to: 'released' } });
+  });
+
+  test('a word found at first sight is a hold only where nothing else could have written it', () => {
+    expect(settle(aRow({ word: 'blocked', hold: 'word' }), undefined, at('open'))).toMatchObject({
+      verdict: { to: 'held' },
+    });
+    expect(settle(aRow({ word: 'blocked', hold: 'edit' }), undefined, at('open'))).toEqual({ outcome: 'agree' });
   });
 
   test('a word that cannot be read decides nothing', () => {
@@ -150,7 +157,7 @@ describe('rows that come and go', () => {
   });
 
   test('when Redis has lost it, a word that we wrote means what we meant by it', () => {
-    const failed = aRow({ word: 'blocked', phase: 'open', isHeld: true });
+    const failed = aRow({ word: 'blocked', hold: 'word' });
     const memories = new Map([['T-1', { ...memoryAfter(failed).get('T-1')!, phase: 'failed' as const, isHeld: true }]]);
     const { admissions } = merge({ rows: [failed], memories, standings: new Map(), known: new Set(), at: 'now' });
     expect(admissions).toMatchObject([{ phase: 'failed' }]);

@@ -110,10 +110,11 @@ describe('format A', () => {
         created_at: '2025-10-02T14:30:00.000Z',
       },
       phase: 'open',
-      isHeld: false,
+      hold: 'none',
       word: 'pending',
       agent: 'agent-007',
       problems: [],
+      sums: expect.stringContaining('title='),
     });
   });
 
@@ -210,6 +211,15 @@ describe('format A', () => {
     },
   );
 
+  test('of rows with one id the first is kept, under quarantine', async () => {
+    const loose = FORMAT_A.replace('task_id text unique', 'task_id text');
+    const { path } = await aPrdFile(loose, rowA('T-1', { title: 'First' }), rowA('T-2'), rowA('T-1'), rowA('T-1'));
+    expect(await rowsOf(path)).toMatchObject([
+      { task: { title: 'First' }, problems: [{ field: 'task_id', says: 'more than one row has the id T-1' }] },
+      { task: { task_id: 'T-2' }, problems: [] },
+    ]);
+  });
+
   test('further columns say what the queue can use', async () => {
     const more = `resources text, files_to_read text, agent_type text, requires text, timeout_seconds integer,
       rollback_strategy text, if_dependency_fails text, parent_task_id text`;
@@ -277,7 +287,7 @@ describe('format B', () => {
   test('a person blocks or reviews; that is a hold, not a dependency', async () => {
     const words = ['pending', 'in_progress', 'blocked', 'review', 'completed', 'cancelled'];
     const { path } = await aPrdFile(FORMAT_B, ...words.map((status, at) => rowB(at + 1, { status })));
-    expect((await rowsOf(path)).map(({ phase, isHeld }) => `${phase}${isHeld ? ', held' : ''}`)).toEqual([
+    expect((await rowsOf(path)).map(({ phase, hold }) => `${phase}${hold === 'word' ? ', held' : ''}`)).toEqual([
       'open',
       'running',
       'open, held',

@@ -24,9 +24,9 @@ const outcome = (task_id: string, event: string, station?: Station, more: Partia
 async function agreed(path: string): Promise<PrdDb> {
   const db = await opened(path);
   const { rows } = await db.readAll();
-  const memories = rows.map(({ task, word, agent, phase, isHeld }): [string, RowMemory] => [
+  const memories = rows.map(({ task, word, agent, phase, hold }): [string, RowMemory] => [
     task.task_id,
-    { word, agent, phase, isHeld, fields: '', problems: '' },
+    { word, agent, phase, isHeld: hold === 'word', sums: '', problems: '' },
   ]);
   await db.remember({ rows: new Map(memories), forgotten: [], corrections: [] });
   return db;
