@@ -1,13 +1,18 @@
 import { join } from 'node:path';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
+import { Roster } from './coordinator/agents/roster.ts';
 import { lockCleanup } from './coordinator/locks/cleanup-job.ts';
 import { countLocks } from './coordinator/locks/count-locks.ts';
 import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from './coordinator/locks/explain-locks.ts';
 import { LockDesk } from './coordinator/locks/lock-desk.ts';
 import { Locks } from './coordinator/locks/locks.ts';
-import { choosePrdFile, inspectPrdFile, makeSample } from './coordinator/prd/prd-file.ts';
+import { createPrdBridge } from './coordinator/prd/bridge.ts';
+import { choosePrdFile, makeSample } from './coordinator/prd/prd-file.ts';
+import { TaskDesk } from './coordinator/tasks/desk.ts';
+import { Reconciler } from './coordinator/tasks/reconcile.ts';
+import { Tasks } from './coordinator/tasks/tasks.ts';
 import { type DataDirHold, holdDataDir } from './data-dir.ts';
 import { checklist } from './diagnosis.ts';
 import { ReeveError, reason } from './errors.ts';
@@ -182,7 +187,43 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   });
 
   const assets = { dir: config.assets.dir, named: loaded().sources['assets.dir'] !== 'default' };
+  const taskLimits = () => {
+    const { listed, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } =
+      loaded().config.tasks;
+    return {
+      window: listed,
+      priorityOrder,
+      maxAttempts,
+      retryMs: retrySeconds * 1000,
+      rawGraceMs: rawGraceSeconds * 1000,
+      rawLeaseMs: rawLeaseSeconds * 1000,
+    };
+  };
+  const taskLog = log.child('tasks');
+  const tasks = new Tasks({
+    connection,
+    keyspace: spelling,
+    scripts,
+    locks,
+    clock,
+    log: taskLog,
+    limits: taskLimits,
+    defaultTimeout: () => live.get('task:default_timeout'),
+  });
+  const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock });
+  const reconciler = new Reconciler({
+    tasks,
+    locks,
+    keyspace: spelling,
+    events,
+    clock,
+    log: taskLog,
+    limits: taskLimits,
+  });
+  const roster = new Roster({ connection, keys, places: locks, clock });
+
   const prd = choosePrdFile(config.prd.path, cwd, dataDir);
+  const bridge = createPrdBridge({ path: prd.path, sink: tasks, clock, log: log.child('prd') });
   const prdFile = service('tasks', async () => {
     if (await makeSample(prd)) log.info('sample tasks made', { path: prd.path });
     return undefined;
@@ -220,7 +261,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       required: false,
       embedded: prd.sample,
       address: () => prd.path,
-      check: () => inspectPrdFile(prd.path),
+      check: () => bridge.check(),
     },
     config.github.repo
       ? githubSource(config.github.repo, config.github.branch)
@@ -258,7 +299,21 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       ),
   });
   const why = new Why([explainLocks(locks)]);
-  const rooms: Rooms = { system, events, tail, live, why, locks, lockDesk, deadlocks, clock, explain };
+  const rooms: Rooms = {
+    system,
+    events,
+    tail,
+    live,
+    why,
+    locks,
+    lockDesk,
+    deadlocks,
+    tasks,
+    taskDesk,
+    roster,
+    clock,
+    explain,
+  };
 
   const metrics = createMetrics({
     version,
@@ -306,6 +361,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       prdFile,
       tail,
       counting,
+      taskDesk.listening(),
+      bridge,
+      reconciler.service(),
       jobRunner(jobs, { clock, log: log.child('jobs') }),
       archiver({ events, store, clock, log: log.child('events') }),
       mcpLife,

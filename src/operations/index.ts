@@ -1,10 +1,13 @@
+import { agentOperations } from './agents.ts';
 import { eventOperations } from './events.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
 import type { Operation } from './operation.ts';
 import { settingOperations } from './settings.ts';
 import { systemOperations } from './system.ts';
+import { taskOperations } from './tasks.ts';
 import { whyOperations } from './why.ts';
+import { workOperations } from './work.ts';
 
 /** Everything one can ask of the daemon. Routes, the OpenAPI document, commands and tools are made from this list. */
 export const operations: readonly Operation[] = [
@@ -13,5 +16,8 @@ export const operations: readonly Operation[] = [
   ...eventOperations,
   ...lockRequestOperations,
   ...lockOperations,
+  ...workOperations,
+  ...taskOperations,
+  ...agentOperations,
   ...whyOperations,
 ];

@@ -1,10 +1,13 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { Roster } from '../../src/coordinator/agents/roster.ts';
 import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
 import { LockDesk } from '../../src/coordinator/locks/lock-desk.ts';
 import { Locks } from '../../src/coordinator/locks/locks.ts';
+import { TaskDesk } from '../../src/coordinator/tasks/desk.ts';
+import { Tasks } from '../../src/coordinator/tasks/tasks.ts';
 import { ReeveError } from '../../src/errors.ts';
 import { EventLog } from '../../src/events/event-log.ts';
 import { createTail } from '../../src/events/tail.ts';
@@ -138,7 +141,36 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const isEnabled = () => live.isEnabled('deadlock_detection');
   const deadlocks = new DeadlockDetector({ locks, clock, log, isEnabled, confirmMs: async () => 10_000 });
   const why = new Why([explainLocks(locks)]);
-  return { system, events, tail, live, why, locks, lockDesk, deadlocks, clock, explain, readiness, connection };
+  const keyspaceOptions = more.space ?? ({ mode: 'standalone' } as const);
+  const tasks = new Tasks({
+    connection,
+    keyspace: keyspaceOptions,
+    scripts,
+    locks,
+    clock: systemClock,
+    log: silentLog,
+    limits: () => TASK_LIMITS,
+    defaultTimeout: async () => 0,
+  });
+  const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock: systemClock });
+  const roster = new Roster({ connection, keys, places: locks, clock: systemClock });
+  return {
+    system,
+    events,
+    tail,
+    live,
+    why,
+    locks,
+    lockDesk,
+    deadlocks,
+    tasks,
+    taskDesk,
+    roster,
+    clock,
+    explain,
+    readiness,
+    connection,
+  };
 }
 
 interface RoomsOptions extends EventRoomOptions {
@@ -151,3 +183,12 @@ export async function noStrayKeys(redis: Redis): Promise<void> {
   const stray = await undeclaredKeys(redis);
   if (stray.length > 0) throw new Error(stray.join('\n'));
 }
+
+const TASK_LIMITS = {
+  window: 1_000,
+  priorityOrder: 'asc',
+  maxAttempts: 3,
+  retryMs: 1_000,
+  rawGraceMs: 30_000,
+  rawLeaseMs: 600_000,
+} as const;

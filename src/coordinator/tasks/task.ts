@@ -38,28 +38,34 @@ export type TaskResource = z.output<typeof taskResource>;
 
 /** What people say about a task, and nothing of how it fares. Each field of it is merged for itself. */
 const content = {
-  title: z.string(),
-  description: z.string().default(''),
-  category: z.string().default(''),
-  epic: z.string().default(''),
+  title: z.string().describe('What it is called'),
+  description: z.string().default('').describe('What is to be done'),
+  category: z.string().default('').describe('What kind of work'),
+  epic: z.string().default('').describe('What it is part of'),
   /** In the numbers of its origin; which end is urgent is for the whole origin to say (see priority.ts). */
   priority: z.number(),
-  tech_stack: z.array(z.string()).default([]),
-  acceptance_criteria: z.string().default(''),
-  files_to_modify: z.array(z.string()).default([]),
+  tech_stack: z.array(z.string()).default([]).describe('Technologies'),
+  acceptance_criteria: z.string().default('').describe('When it is done'),
+  files_to_modify: z.array(z.string()).default([]).describe('Paths it changes; a folder covers its contents'),
   /** Everything it works on, the files included. */
-  resources: z.array(taskResource).default([]),
-  depends_on: z.array(z.string()).default([]),
-  if_dependency_fails: z.enum(FAILED_DEPENDENCY_POLICIES).default('block'),
+  resources: z.array(taskResource).default([]).describe('Everything it works on'),
+  depends_on: z.array(z.string()).default([]).describe('Tasks that must be completed first'),
+  if_dependency_fails: z.enum(FAILED_DEPENDENCY_POLICIES).default('block').describe('Wait, do without, or fail, too'),
   /** The type of agent it asks for; without one, the matcher suggests. */
-  agent_type: z.string().optional(),
+  agent_type: z.string().optional().describe('The type of agent it asks for'),
   /** What an agent must be able to do. */
-  requires: z.array(z.string()).default([]),
-  estimated_minutes: z.number().optional(),
-  timeout_seconds: z.int().positive().optional(),
-  rollback_strategy: z.enum(['automatic', 'manual', 'none']).default('none'),
-  parent_task_id: z.string().optional(),
+  requires: z.array(z.string()).default([]).describe('What an agent must be able to do'),
+  estimated_minutes: z.number().optional().describe('How long it should take'),
+  timeout_seconds: z.int().positive().optional().describe('How long it may take'),
+  rollback_strategy: z
+    .enum(['automatic', 'manual', 'none'])
+    .default('none')
+    .describe('What the worker does after a failure'),
+  parent_task_id: z.string().optional().describe('The task it is part of'),
 };
+
+export const taskIdSchema = idSchema('task');
+export const agentTypeSchema = idSchema('agentType');
 
 export const taskSchema = z.object({
   task_id: idSchema('task'),

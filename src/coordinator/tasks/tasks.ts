@@ -17,8 +17,6 @@ import { RAW, Work, type WorkLimits } from './work.ts';
 export interface TaskLimits extends WorkLimits {
   readonly window: number;
   readonly priorityOrder: PriorityOrder;
-  /** For tasks that name none; in seconds. */
-  readonly defaultTimeout: number;
   /** How long one who works by hand may stay silent. */
   readonly rawLeaseMs: number;
 }
@@ -28,6 +26,8 @@ export interface TasksOptions extends Omit<TaskStoreOptions, 'window'> {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: () => TaskLimits;
+  /** How long a task may run that does not say so itself, in seconds; 0 is no limit. Asked each time: it may be changed live. */
+  readonly defaultTimeout: () => Promise<number>;
 }
 
 const CHUNK = 200;
@@ -68,8 +68,9 @@ export class Tasks implements TaskSink {
     const born = Math.floor(this.#options.clock.now() / 1000);
     const { connection, keys } = this.store;
     const last = await connection.commands.hincrby(keys.taskCounts(), 'seq', fresh.length);
+    const defaultTimeout = await this.#options.defaultTimeout();
     const row = (one: Admission, at: number) => ({
-      ...this.#row(one, judged, born),
+      ...this.#row(one, judged, { born, defaultTimeout }),
       seq: last - fresh.length + 1 + at,
     });
     const rows = new Map(fresh.map((one, at) => [one.task.task_id as string, row(one, at)]));
@@ -189,11 +190,15 @@ export class Tasks implements TaskSink {
     return judged;
   }
 
-  #row({ task, phase, agent, isHeld, quarantine = '' }: Admission, { placings }: Judgement, born: number) {
-    const { clock, limits } = this.#options;
+  #row(
+    { task, phase, agent, isHeld, quarantine = '' }: Admission,
+    { placings }: Judgement,
+    { born, defaultTimeout }: RowTerms,
+  ) {
+    const { clock } = this.#options;
     return {
       id: task.task_id,
-      ...recordOf(task, limits()),
+      ...recordOf(task, { defaultTimeout }),
       ...placings.get(task.task_id),
       complaint: quarantine,
       born,
@@ -207,7 +212,7 @@ export class Tasks implements TaskSink {
   }
 
   async #edit(edited: readonly Amendment[]): Promise<void> {
-    const { limits } = this.#options;
+    const defaultTimeout = await this.#options.defaultTimeout();
     const known = await this.store.graphTasks();
     const tasks = await this.views.tasks(edited.map(({ task_id }) => task_id));
     const changes = new Map<string, object>();
@@ -219,7 +224,7 @@ export class Tasks implements TaskSink {
       const next: Task = { ...task, ...(set as Partial<TaskContent>) };
       const complaint = quarantine === undefined ? before.complaint : (quarantine ?? '');
       after.set(task_id, { ...before, priority: next.priority, depends_on: next.depends_on, complaint });
-      changes.set(task_id, { id: task_id, complaint, ...(set && recordOf(next, limits())) });
+      changes.set(task_id, { id: task_id, complaint, ...(set && recordOf(next, { defaultTimeout })) });
     }
     await this.#replace(known, this.#judge([...after.values()]), changes);
   }
@@ -243,6 +248,11 @@ export class Tasks implements TaskSink {
     const { rawLeaseMs } = this.#options.limits();
     return { lease_us: rawLeaseMs * 1000, lease_class: 'process', hold_us: 0, purpose: 'task' };
   }
+}
+
+interface RowTerms {
+  readonly born: number;
+  readonly defaultTimeout: number;
 }
 
 const graphTask = ({ task, phase, quarantine }: Admission): GraphTask => ({

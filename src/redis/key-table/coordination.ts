@@ -86,7 +86,8 @@ export const COORDINATION_KEYS = {
     from: 'odyssey',
     holds: 'one agent and what it works on',
     fields: {
-      agent_type: 'what it can do',
+      agent_type: 'what it is',
+      capabilities: 'JSON list of what it can do (additive)',
       current_task: 'task in hand',
       started_at: 'ISO 8601',
       status: 'idle, working or finished',

@@ -20,8 +20,8 @@ const failing = (ran: Ran, rules = usual) => {
 
 describe('a command that ends with 0', () => {
   test('has done its task; what it said and wrote is the result', () => {
-    const read = { outcome: 'read', reply: { notes: 'as asked', files_modified: ['a.ts'], cost_usd: 0.2 } } as const;
-    expect(judge(ended({}, 'hello\n'), read, usual)).toEqual({
+    const reply = { notes: 'as asked', files_modified: ['a.ts'], cost_usd: 0.2 };
+    expect(judge(ended({}, 'hello\n'), { outcome: 'read', reply }, usual)).toEqual({
       outcome: 'done',
       result: {
         notes: 'as asked',

@@ -29,7 +29,6 @@ export type Sketch = Partial<Omit<Task, 'task_id'>> & { readonly task_id: string
 export const USUAL: TaskLimits = {
   window: 1_000,
   priorityOrder: 'asc',
-  defaultTimeout: 0,
   maxAttempts: 3,
   retryMs: 1_000,
   rawGraceMs: 30_000,
@@ -51,6 +50,7 @@ export async function aTaskRoom(spelling: KeyspaceOptions = { mode: 'standalone'
     clock,
     log: silentLog,
     limits: () => room.limits,
+    defaultTimeout: async () => 0,
   });
   return Object.assign(room, base, {
     locks,
