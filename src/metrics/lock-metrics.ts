@@ -32,7 +32,7 @@ export function lockMetrics(registry: Registry, held: () => Promise<LockCounts>)
       for (const [type, count] of Object.entries(await held())) locks.set({ type }, count);
     },
     count({ event, at, payload }: ReeveEvent): void {
-      const wait = `${payload.lock} ${payload.agent_id}`;
+      const wait = JSON.stringify([payload.lock, payload.agent_id]);
       if (event === 'lock:deadlock') deadlocks.inc();
       if (event === 'lock:queued') {
         since.set(wait, Date.parse(at));

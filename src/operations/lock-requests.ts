@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  type AcquireOutcome,
   agentSchema,
   formatLock,
   LEASE_CLASS_NAMES,
@@ -8,8 +9,10 @@ import {
   lockIdSchema,
   lockSchema,
 } from '../coordinator/locks/lock.ts';
+import { holdOfView } from '../coordinator/locks/lock-hold.ts';
+import type { Locks } from '../coordinator/locks/locks.ts';
 import { ReeveError } from '../errors.ts';
-import { acquired, answerOf } from './lock-answers.ts';
+import { acquired, answerOf, withHold } from './lock-answers.ts';
 import { defineOperation, type Operation } from './operation.ts';
 
 const HOUR = 3600;
@@ -97,7 +100,8 @@ export const lockRequestOperations: readonly Operation[] = [
       };
       const outcome = await rooms.lockDesk.ask(request, { blockMs: block * 1000, signal });
       const heartbeatSeconds = await rooms.live.get('lock:heartbeat_interval');
-      return answerOf(outcome, { agent: who, heartbeatSeconds, now: rooms.clock.now() });
+      const asking = { lock, agent: who, heartbeatSeconds, now: rooms.clock.now() };
+      return withHold(rooms.locks, refusedLock(outcome) ?? lock, who, async () => answerOf(outcome, asking));
     },
   }),
   defineOperation({
@@ -131,8 +135,8 @@ export const lockRequestOperations: readonly Operation[] = [
     run: async ({ rooms }, { key: lock, also = [], lock_id: lockId, agent: who, agent_id: alias, ttl_extension }) => {
       const holder = named(who ?? alias, 'lock.heartbeat', 'lock beat');
       const grant = { locks: [lock, ...also], agent: holder, lockId };
-      const outcome = await rooms.locks.heartbeat(grant, ms(ttl_extension));
-      if (outcome.outcome === 'lost') throw lost(outcome.lock, holder, lockId);
+      const outcome = await rooms.lockDesk.beat(grant, ms(ttl_extension));
+      if (outcome.outcome === 'lost') throw await lost(rooms.locks, outcome.lock, holder, lockId);
       const { expiresAt, heartbeats } = outcome;
       return {
         outcome: 'extended' as const,
@@ -180,15 +184,20 @@ export const lockRequestOperations: readonly Operation[] = [
       if (outcomes.includes('released')) return { outcome: 'released' as const, ...done };
       if (left) return { outcome: 'left' as const, ...done };
       if (outcomes.every((outcome) => outcome === 'already')) return { outcome: 'already' as const, ...done };
-      throw lost(lock, who, lockId);
+      throw await lost(rooms.locks, lock, who, lockId);
     },
   }),
 ];
 
 const ms = (value: number | undefined): number | undefined => (value === undefined ? undefined : value * 1000);
 
-const lost = (lock: LockRef, agentId: string, lockId: string) =>
-  new ReeveError('LOCK_LOST', { lock: formatLock(lock), agent: agentId, lockId });
+/** Of several, the one that decided. */
+const refusedLock = (outcome: AcquireOutcome): LockRef | undefined => ('lock' in outcome ? outcome.lock : undefined);
+
+async function lost(locks: Locks, lock: LockRef, agentId: string, lockId: string): Promise<ReeveError> {
+  const hold = holdOfView(await locks.inspect(lock), { agent: agentId });
+  return new ReeveError('LOCK_LOST', { lock: formatLock(lock), agent: agentId, lockId, ...(hold && { hold }) });
+}
 
 function named(who: string | undefined, operation: string, command: string): string {
   if (who !== undefined) return who;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { waitForGraph } from '../coordinator/locks/deadlock.ts';
 import { tellCycle } from '../coordinator/locks/deadlock-detector.ts';
+import { listLocks } from '../coordinator/locks/list-locks.ts';
 import {
   agentSchema,
   CAPACITY_STATUSES,
@@ -10,7 +11,7 @@ import {
   resourceTypeSchema,
 } from '../coordinator/locks/lock.ts';
 import { ReeveError } from '../errors.ts';
-import { lockAnswer, lockShape } from './lock-answers.ts';
+import { lockAnswer, lockShape } from './lock-shape.ts';
 import { defineOperation, type Operation } from './operation.ts';
 
 const key = lockSchema.describe('Which lock: task:ID, resource:TYPE:ID or agent:ID');
@@ -24,7 +25,7 @@ export const lockOperations: readonly Operation[] = [
     input: z.object({
       agent: agentSchema.optional().describe('Only those of one agent'),
       type: resourceTypeSchema.optional().describe('Only those on one type of resource'),
-      limit: z.int().min(1).max(1000).default(20).describe('About this many at once'),
+      limit: z.int().min(1).max(1000).default(20).describe('At most this many at once; with a filter, about'),
       cursor: z.string().max(200).optional().describe('Where the last page ended'),
     }),
     output: z.object({ items: z.array(lockShape), next_cursor: z.string().optional() }),
@@ -40,7 +41,7 @@ export const lockOperations: readonly Operation[] = [
       ],
     },
     run: async ({ rooms }, { agent: who, type, limit, cursor }) => {
-      const page = await rooms.locks.list({ agent: who, type, limit, cursor });
+      const page = await listLocks(rooms.locks, { agent: who, type, limit, cursor });
       return { items: page.locks.map(lockAnswer), ...(page.cursor !== undefined && { next_cursor: page.cursor }) };
     },
   }),

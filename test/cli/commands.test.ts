@@ -12,8 +12,20 @@ import { startDaemon, type TestDaemon } from '../support/daemon.ts';
 
 const { commands } = makeManifest(operations, '0');
 /** Words that ask nothing more of a caller, by command; the daemon and the protocol server go on for ever. */
-const ARGUMENTS: Readonly<Record<string, readonly string[]>> = { schema: ['status'] };
-const shortOnes = commands.filter(({ local }) => local !== 'daemon' && local !== 'mcp');
+const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
+  schema: ['status'],
+  why: ['task:CLI-1'],
+  'config set': ['lock:max_ttl', '900'],
+  'flag set': ['batch_approvals', 'enabled'],
+  'lock acquire': ['task:CLI-1', '--agent', 'ann', '--lock-id', 'cli-1'],
+  'lock beat': ['task:CLI-1', '--agent', 'ann', '--lock-id', 'cli-1'],
+  'lock capacity': ['agent:ann', '--max-tasks', '1'],
+  'lock release': ['task:CLI-1', '--agent', 'ann', '--lock-id', 'cli-1'],
+  'lock show': ['task:CLI-1'],
+};
+/** Standard output of `hold` belongs to the command that it runs. */
+const LONG = ['daemon', 'mcp', 'hold'];
+const shortOnes = commands.filter(({ local }) => !LONG.includes(local ?? ''));
 
 let daemon: TestDaemon;
 let elsewhere: string;
@@ -59,7 +71,7 @@ describe.each(shortOnes.map((command) => ({ name: command.words.join(' '), ...co
 test.each(commands.filter(({ ask, local }) => ask && !local).map(({ words }) => words.join(' ')))(
   'reeve %s says so when there is no daemon',
   async (name) => {
-    const ran = await runAlone([...name.split(' '), '--json']);
+    const ran = await runAlone([...name.split(' '), ...(ARGUMENTS[name] ?? []), '--json']);
     expect(ran.code).toBe(8);
     expect(onlyObject(ran)).toMatchObject({ error: { code: 'DAEMON_UNREACHABLE' } });
     expect(ran.stderr).toContain('reeve daemon');
@@ -100,7 +112,7 @@ describe('--json FIELDS', () => {
 
   test('keeps them of each item of a list', async () => {
     const { items } = onlyObject(await run('events', '--limit', '1', '--json', 'event')) as { items: object[] };
-    expect(items).toEqual([{ event: 'daemon:started' }]);
+    expect(items).toEqual([{ event: expect.any(String) }]);
   });
 
   test('refuses one that no answer has', async () => {

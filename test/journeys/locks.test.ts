@@ -109,7 +109,10 @@ describe('over HTTP', () => {
     await acquire({ lock, agent: 'b1', wait: 30 });
     await acquire({ lock, agent: 'b2', wait: 30 });
     const refused = await acquire({ lock, agent: 'b3', wait: 30 });
-    expect(refused).toMatchObject({ status: 503, body: { code: 'QUEUE_FULL', details: { depth: 2 } } });
+    expect(refused).toMatchObject({
+      status: 503,
+      body: { code: 'QUEUE_FULL', details: { depth: 2, hold: { holder: 'ann', kind: 'lock' } } },
+    });
     expect(refused.headers.get('retry-after')).toBe('5');
     const { body } = await call('GET', '/events?stream=lock&limit=50');
     expect(body.items).toContainEqual(
@@ -189,10 +192,59 @@ describe('over HTTP', () => {
     let cursor = '';
     do {
       const page = await call('GET', `/locks?limit=2${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+      expect(names(page.body.items).length).toBeLessThanOrEqual(2);
       all.push(...names(page.body.items));
       cursor = page.body.next_cursor ?? '';
     } while (cursor !== '');
     expect(all).toEqual(expect.arrayContaining(mine));
+    expect(new Set(all).size).toBe(all.length);
+    expect(await call('GET', '/locks?cursor=elsewhere')).toMatchObject({ status: 400, body: { code: 'BAD_CURSOR' } });
+  });
+
+  test('a model’s lease is long, and its heartbeat without a wish renews it by as much', async () => {
+    const lock = aLock();
+    const held = await acquire({ lock, agent: 'model', lease_class: 'agent', ttl: 10 });
+    const beat = await call('POST', `${at(lock)}/heartbeat`, { lock_id: held.body.lock_id, agent: 'model' });
+    const leaseMs = Date.parse(beat.body.expires_at!) - Date.parse(held.body.acquired_at!);
+    expect(leaseMs).toBeGreaterThanOrEqual(900_000);
+  });
+
+  test('agents that wait for one another: the youngest is 423 with the circle, the other goes on', async () => {
+    const [one, two] = [aLock(), aLock()];
+    await call('PUT', `/config/live/${encodeURIComponent('lock:heartbeat_interval')}`, { value: 1 });
+    await acquire({ lock: one, agent: 'old' });
+    await acquire({ lock: two, agent: 'young' });
+    const older = () => acquire({ lock: two, agent: 'old', wait: 60, block: 2, lock_id: 'old-waits' });
+    const younger = () => acquire({ lock: one, agent: 'young', wait: 60, block: 2, lock_id: 'young-waits' });
+    expect(await acquire({ lock: two, agent: 'old', wait: 60, lock_id: 'old-waits' })).toMatchObject({ status: 202 });
+    const [served, victim] = await Promise.all([
+      until(
+        'the older is served',
+        async () => {
+          const answer = await older();
+          return answer.status !== 202 && answer;
+        },
+        20_000,
+      ),
+      until(
+        'the younger is told',
+        async () => {
+          const answer = await younger();
+          return answer.status !== 202 && answer;
+        },
+        20_000,
+      ),
+    ]);
+    expect(victim).toMatchObject({
+      status: 423,
+      body: {
+        code: 'DEADLOCK_DETECTED',
+        details: { cycle: expect.arrayContaining([expect.objectContaining({ agent: 'young', behind: 'old' })]) },
+      },
+    });
+    expect(served).toMatchObject({ status: 201 });
+    const { body } = await daemon.get('/metrics');
+    expect(body).toMatch(/reeve_deadlocks_total 1/);
   });
 
   test('an agent has a capacity: full is 423, draining is 409', async () => {

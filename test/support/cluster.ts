@@ -1,121 +1,71 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { systemClock } from '../../src/clock.ts';
-import { serverFiles } from '../../src/redis/server-files.ts';
-import { launch, type ServerProcess } from '../../src/redis/server-process.ts';
 import type { RedisTarget } from '../../src/redis/target.ts';
-import { findTestRedis, systemPath } from './redis.ts';
+import { freePort, type RedisProcess, runRedis } from './redis-process.ts';
 import { until } from './until.ts';
 
 export interface TestCluster extends AsyncDisposable {
+  readonly nodes: readonly RedisProcess[];
   readonly target: RedisTarget;
-  readonly ports: readonly number[];
+  /** A client of the node that serves a key. */
+  nodeOf(key: string): Promise<RedisProcess>;
+  /** Empties every node. */
   flush(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const SLOTS = 16_384;
-const MASTERS = 3;
 
-/** Three masters on loopback ports, run by the daemon's own launcher; stop() ends and removes them. */
-export async function startTestCluster(): Promise<TestCluster> {
-  const program = await findTestRedis();
-  const ports = await freePorts(MASTERS);
-  const nodes = await Promise.all(ports.map((port) => startNode(program, port)));
-  const stop = async () => {
-    await Promise.all(nodes.map(({ process }) => process.end(2_000)));
-    await Promise.all(nodes.map(({ dir }) => rm(dir, { recursive: true, force: true })));
-  };
-  try {
-    await formCluster(ports);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  const target: RedisTarget = {
-    kind: 'cluster',
-    address: 'test cluster',
-    nodes: ports.map((port) => ({ host: '127.0.0.1', port })),
-    options: {},
-  };
-  const flush = () => each(ports, (redis) => redis.flushall());
-  return { target, ports, flush, stop, [Symbol.asyncDispose]: stop };
-}
-
-async function startNode(program: Awaited<ReturnType<typeof findTestRedis>>, port: number) {
-  const dir = await mkdtemp(join(tmpdir(), 'reeve-cluster-'));
-  const files = serverFiles(dir);
-  const config = [
-    `port ${port}`,
-    'bind 127.0.0.1',
-    `dir ${dir}`,
-    'cluster-enabled yes',
-    'cluster-config-file nodes.conf',
-    'cluster-node-timeout 5000',
-    'cluster-require-full-coverage yes',
-    'save ""',
-    'appendonly no',
-  ];
-  await writeFile(files.config, config.join('\n'));
-  const process: ServerProcess = await launch({ program, files, path: systemPath, clock: systemClock });
-  await until(`node ${port} answers`, () => ask(port, (redis) => redis.ping()).catch(() => undefined));
-  return { dir, process };
-}
-
-/** Slots in three shares, then everyone is introduced to the first, and all must agree. */
-async function formCluster(ports: readonly number[]): Promise<void> {
-  const share = Math.ceil(SLOTS / ports.length);
+/** A real cluster of masters, each with its share of the slots. No replicas: what one node holds is gone while it is down. */
+export async function startCluster(count = 3): Promise<TestCluster> {
+  const nodes = await Promise.all(Array.from({ length: count }, () => aNode()));
+  const clients = nodes.map(({ port }) => new Redis(port, '127.0.0.1'));
+  const share = (at: number) => Math.floor((SLOTS * at) / count);
   await Promise.all(
-    ports.map((port, n) =>
-      ask(port, async (redis) => {
-        await redis.call('CLUSTER', 'ADDSLOTSRANGE', n * share, Math.min((n + 1) * share, SLOTS) - 1);
-        await redis.call('CLUSTER', 'SET-CONFIG-EPOCH', n + 1);
-      }),
-    ),
+    clients.map(async (client, at) => {
+      await client.call('CLUSTER', 'SET-CONFIG-EPOCH', at + 1);
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', share(at), share(at + 1) - 1);
+    }),
   );
-  await ask(ports[0] as number, async (redis) => {
-    for (const port of ports.slice(1)) await redis.call('CLUSTER', 'MEET', '127.0.0.1', port);
-  });
-  await until(
-    'the cluster agrees',
-    async () => {
-      const states = await Promise.all(ports.map((port) => ask(port, (redis) => redis.cluster('INFO'))));
-      return states.every((state) => /cluster_state:ok/.test(state) && /cluster_known_nodes:3/.test(state));
-    },
-    20_000,
-  );
-}
-
-async function each(ports: readonly number[], work: (redis: Redis) => Promise<unknown>): Promise<void> {
-  await Promise.all(ports.map((port) => ask(port, work)));
-}
-
-async function ask<T>(port: number, work: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis({ host: '127.0.0.1', port, retryStrategy: () => null, lazyConnect: true });
-  redis.on('error', () => {});
-  try {
-    await redis.connect();
-    return await work(redis);
-  } finally {
-    redis.disconnect();
-  }
-}
-
-/** Cluster nodes also listen 10,000 above their port. All are held open until each is known, so that none comes twice. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers: ReturnType<typeof createServer>[] = [];
-  const ports: number[] = [];
-  while (ports.length < count) {
-    const server = createServer();
-    const port = await new Promise<number>((resolve) => {
-      server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
+  for (const { port, busPort } of nodes.slice(1)) await clients[0]!.call('CLUSTER', 'MEET', '127.0.0.1', port, busPort);
+  for (const client of clients) {
+    await until('every node sees the whole cluster', async () => {
+      const info = await client.cluster('INFO');
+      return /cluster_state:ok/.test(info) && info.includes(`cluster_known_nodes:${count}`);
     });
-    servers.push(server);
-    if (port < 55_000) ports.push(port);
   }
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
+  const slotOf = (key: string) => clients[0]!.cluster('KEYSLOT', key);
+  const stop = async () => {
+    for (const client of clients) client.disconnect();
+    await Promise.all(nodes.map((node) => node[Symbol.asyncDispose]()));
+  };
+  return {
+    nodes,
+    target: {
+      kind: 'cluster',
+      address: `cluster ${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+      nodes: nodes.map(({ port }) => ({ host: '127.0.0.1', port })),
+      options: { redisOptions: {} },
+    },
+    nodeOf: async (key) => {
+      const slot = await slotOf(key);
+      return nodes.find((_, at) => slot < share(at + 1))!;
+    },
+    flush: async () => {
+      await Promise.all(clients.map((client) => client.flushall()));
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+async function aNode(): Promise<RedisProcess & { readonly busPort: number }> {
+  const busPort = await freePort();
+  const node = await runRedis({
+    'cluster-enabled': 'yes',
+    'cluster-node-timeout': 2_000,
+    'cluster-port': busPort,
+    appendonly: 'yes',
+    appendfsync: 'always',
+  });
+  return Object.assign(node, { busPort });
 }

@@ -4,7 +4,6 @@ import { silentLog } from '../../src/log.ts';
 import { LiveSettings } from '../../src/system/live-settings.ts';
 import { type FakeClock, fakeClock } from '../support/clock.ts';
 import { aRedisRoom, type RedisRoom } from '../support/redis-room.ts';
-import { undeclaredKeys } from '../support/undeclared-keys.ts';
 
 let room: RedisRoom;
 let clock: FakeClock;
@@ -19,10 +18,7 @@ beforeEach(() => {
   const log: Logger = { ...silentLog, warn: (_sentence, fields) => void warnings.push(fields) };
   live = new LiveSettings({ ...room, clock, log, fromFile: { 'lock:max_ttl': 600 } });
 });
-afterEach(async () => {
-  expect(await undeclaredKeys(room.redis.client())).toEqual([]);
-  await room.reset();
-});
+afterEach(() => room.reset());
 afterAll(() => room[Symbol.asyncDispose]());
 
 const plant = (name: Parameters<RedisRoom['keys']['config']>[0], text: string) =>

@@ -1,4 +1,5 @@
-import type { LockRef } from './lock.ts';
+import { LEASE_CLASSES, type LockRef } from './lock.ts';
+import type { LockReader } from './lock-reader.ts';
 import type { LockScripts } from './lock-scripts.ts';
 import { schedule } from './scripts.ts';
 
@@ -9,18 +10,18 @@ import { schedule } from './scripts.ts';
  */
 export class ClusterIndexes {
   readonly #locks: LockScripts;
-  readonly #holds: (lock: LockRef, agent: string) => Promise<Held>;
+  readonly #reader: LockReader;
 
-  constructor(locks: LockScripts, holds: (lock: LockRef, agent: string) => Promise<Held>) {
+  constructor(locks: LockScripts, reader: LockReader) {
     this.#locks = locks;
-    this.#holds = holds;
+    this.#reader = reader;
   }
 
-  async intend(lock: LockRef, agent: string, leaseMs: number, waits: boolean): Promise<void> {
+  async intend(lock: LockRef, agent: string, leaseMs: number, patienceMs: number | undefined): Promise<void> {
     await Promise.all([
       this.#note('registry', lock, leaseMs, true),
       this.#enter(lock, agent),
-      ...(waits ? [this.#await(lock, agent, leaseMs)] : []),
+      ...(patienceMs === undefined ? [] : [this.#await(lock, agent, patienceMs)]),
     ]);
   }
 
@@ -42,7 +43,7 @@ export class ClusterIndexes {
     const redis = connection.commands;
     const { lock: key, typeIndex } = this.#locks.lockKeys(lock);
     await redis.srem(keys.agentLocks(agent), key);
-    const held = await this.#holds(lock, agent);
+    const held = await this.#reader.held(lock, agent);
     if (held.byAgent) await this.#enter(lock, agent);
     if (held.forMs !== undefined) {
       await this.#note('registry', lock, held.forMs, false);
@@ -50,7 +51,7 @@ export class ClusterIndexes {
     }
     if (typeIndex) await redis.srem(typeIndex, key);
     await redis.zrem(keys.lockRegistry(), key);
-    const since = await this.#holds(lock, agent);
+    const since = await this.#reader.held(lock, agent);
     if (since.forMs !== undefined) await this.granted(lock, agent, since.forMs, false);
   }
 
@@ -59,21 +60,18 @@ export class ClusterIndexes {
     await connection.commands.srem(keys.waitFor(agent), this.#locks.lockKeys(lock).lock);
   }
 
-  async noLine(lock: LockRef): Promise<void> {
+  /** Whoever still stands in line may fall silent, too: the sweeper looks again then. */
+  async lineIs(lock: LockRef, isThere: boolean): Promise<void> {
     const { connection, keys } = this.#locks;
-    await connection.commands.zrem(keys.waitedLocks(), this.#locks.lockKeys(lock).lock);
-  }
-
-  /** Somebody still waits: look again in a while. */
-  async line(lock: LockRef, inMs: number): Promise<void> {
-    await this.#note('waiting', lock, inMs, false);
+    if (isThere) await this.#note('waiting', lock, LEASE_CLASSES.process.waiterMs, false);
+    else await connection.commands.zrem(keys.waitedLocks(), this.#locks.lockKeys(lock).lock);
   }
 
   async #await(lock: LockRef, agent: string, inMs: number): Promise<void> {
     const { connection, keys } = this.#locks;
     await connection.commands.sadd(keys.waitFor(agent), this.#locks.lockKeys(lock).lock);
     await connection.commands.expire(keys.waitFor(agent), WAITFOR_SECONDS);
-    await this.#note('waiting', lock, inMs, false);
+    await this.#note('waiting', lock, inMs, true);
   }
 
   async #enter(lock: LockRef, agent: string): Promise<void> {
@@ -92,12 +90,6 @@ export class ClusterIndexes {
     const args = { lock: this.#locks.lockKeys(lock).lock, in_us: inMs * 1000, unless_there: Number(unlessThere) };
     return scripts.run(schedule, { list: key }, args);
   }
-}
-
-interface Held {
-  readonly byAgent: boolean;
-  /** Until the first of the leases ends; undefined if nobody holds it. */
-  readonly forMs: number | undefined;
 }
 
 const WAITFOR_SECONDS = 300;

@@ -4,8 +4,8 @@ import { reason } from '../../errors.ts';
 import type { EventLog } from '../../events/event-log.ts';
 import type { Tail } from '../../events/tail.ts';
 import type { Logger } from '../../log.ts';
-import { type AcquireOutcome, formatLock, type LockRef } from './lock.ts';
-import type { AcquireRequest, Locks } from './locks.ts';
+import { type AcquireOutcome, formatLock, type HeartbeatOutcome, LEASE_CLASSES, type LockRef } from './lock.ts';
+import type { AcquireRequest, GrantRef, Locks } from './locks.ts';
 
 export interface LockDeskOptions {
   readonly locks: Locks;
@@ -18,6 +18,7 @@ export interface LockDeskOptions {
 /** A word that was missed costs no more than this. */
 const ASK_AGAIN_MS = 2_000;
 const TELL_AGAIN_MS = 60_000;
+const WORDS = new Set(['lock:promoted', 'lock:deadlock']);
 
 /** Asks for locks on behalf of the doors: stays on the line for a caller that can wait, and tells of lines that are full. */
 export class LockDesk {
@@ -51,12 +52,22 @@ export class LockDesk {
     }
   }
 
+  /** Renews by what was asked for, else by the usual lease of the holder's class. */
+  async beat(grant: GrantRef, extendMs?: number): Promise<HeartbeatOutcome> {
+    const { locks } = this.#options;
+    const [lock] = grant.locks;
+    if (extendMs !== undefined || lock === undefined) return locks.heartbeat(grant, extendMs);
+    const { holders } = await locks.inspect(lock);
+    const isAgent = holders.some(({ lockId, leaseClass }) => lockId === grant.lockId && leaseClass === 'agent');
+    return locks.heartbeat(grant, isAgent ? LEASE_CLASSES.agent.leaseMs : undefined);
+  }
+
   /** Words for one agent: it is next, or it is the victim of a deadlock. */
   #calls(agent: string) {
     const { tail, clock } = this.#options;
     let call = new AbortController();
-    const stop = tail.listen(({ stream, payload }) => {
-      if (stream === 'lock' && payload.agent_id === agent) call.abort();
+    const stop = tail.listen(({ event, payload }) => {
+      if (WORDS.has(event) && payload.agent_id === agent) call.abort();
     });
     return {
       stop,

@@ -14,6 +14,9 @@ export interface LockScriptsOptions {
   readonly events: EventLog;
 }
 
+/** Whose indexes are declared where a call concerns nobody in particular. */
+export const NOBODY = 'nobody';
+
 export interface Wanted {
   readonly lock: LockRef;
   readonly mode?: LockMode | undefined;

@@ -40,7 +40,7 @@ export const heartbeat = defineScript({
   file: new URL('./lua/heartbeat.lua', import.meta.url),
   keys: [],
   keyList: 'all',
-  args: { ...COMMON, lock_id: 'string', extend_us: 'number' },
+  args: { ...COMMON, lock_id: 'string', extend_us: 'number', extend_agent_us: 'number' },
   reply: words,
 });
 

@@ -5,16 +5,16 @@ import { IndexScrub } from '../../../src/coordinator/locks/index-scrub.ts';
 import { parseLock } from '../../../src/coordinator/locks/lock.ts';
 import { sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
 import { Waiter } from '../../../src/coordinator/locks/waiter.ts';
-import { startTestCluster, type TestCluster } from '../../support/cluster.ts';
+import { startCluster, type TestCluster } from '../../support/cluster.ts';
 import { until } from '../../support/until.ts';
-import { complaints } from './invariants.ts';
+import { complaints, mustBeSound } from './invariants.ts';
 import { asks, held, lockRoomOn, type OpenRoom, USUAL, wanted } from './room.ts';
 
 let cluster: TestCluster;
 let room: OpenRoom;
 let ask: ReturnType<typeof asks>;
 beforeAll(async () => {
-  cluster = await startTestCluster();
+  cluster = await startCluster();
   room = await lockRoomOn(cluster.target, { mode: 'cluster' });
   ask = asks(room.locks);
 });
@@ -23,7 +23,7 @@ beforeEach(async () => {
   room.limits = USUAL;
   await cluster.flush();
 });
-afterEach(async () => expect(await complaints(room)).toEqual([]));
+afterEach(() => mustBeSound(room));
 afterAll(async () => {
   await room?.connection.stop();
   await cluster?.stop();
@@ -108,6 +108,19 @@ test('sweeps what is overdue, once, with the indexes in other slots', async () =
     'expired task:t-1 ann',
   ]);
   expect(await complaints(room, true)).toEqual([]);
+});
+
+test('keeps a line in sight of the sweeper while someone lives in it', async () => {
+  await ask('ann', JOB, { leaseMs: 100_000 });
+  await ask('bob', JOB, WAIT);
+  room.pass(6_000);
+  await ask('cyd', JOB, WAIT);
+  room.pass(5_000);
+  expect(await sweepOnce(room.locks)).toMatchObject({ silent: 1 });
+  expect((await room.locks.waitGraph())[0]).toMatchObject({ waiters: [{ agent: 'cyd' }] });
+  room.pass(11_000);
+  expect(await sweepOnce(room.locks)).toMatchObject({ silent: 1 });
+  expect(await redis().zcard('ade:lock:index:waiting')).toBe(0);
 });
 
 test('takes over a lease that is over in the call that finds it', async () => {

@@ -38,7 +38,7 @@ export async function complaints(
     if (explained?.name.endsWith('LockQueue') || explained?.name === 'agentCapacityQueue') {
       const waiters = await redis.hgetall(key.replace(/:queue$/, ':waiters'));
       const entries = Object.values(waiters)
-        .filter((text) => !text.startsWith('!'))
+        .filter((text) => !/^[!?]/.test(text))
         .map((text) => text.split('|').slice(2).join('|'));
       const line = await redis.zrange(key, '0', '-1');
       if (entries.sort().join() !== line.sort().join()) found.push(`${key}: line and waiters differ`);
@@ -46,6 +46,12 @@ export async function complaints(
   }
   if (isQuiet) found.push(...(await orphans(room, held)));
   return found;
+}
+
+/** For afterEach: fails with the complaints. */
+export async function mustBeSound(room: Pick<OpenRoom, 'connection' | 'locks' | 'keys'>): Promise<void> {
+  const found = await complaints(room);
+  if (found.length > 0) throw new Error(found.join('\n'));
 }
 
 /** After a quiet sweep the indexes name nothing that is not held. */

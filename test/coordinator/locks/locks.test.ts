@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseLock } from '../../../src/coordinator/locks/lock.ts';
 import { sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
-import { undeclaredKeys } from '../../support/undeclared-keys.ts';
-import { complaints } from './invariants.ts';
+import { complaints, mustBeSound } from './invariants.ts';
 import { aLockRoom, asks, held, type LockRoom } from './room.ts';
 
 let room: LockRoom;
@@ -12,10 +11,7 @@ beforeAll(async () => {
   ask = asks(room.locks);
 });
 beforeEach(() => room.reset());
-afterEach(async () => {
-  expect(await undeclaredKeys(room.redis.client())).toEqual([]);
-  expect(await complaints(room)).toEqual([]);
-});
+afterEach(() => mustBeSound(room));
 afterAll(() => room.stop());
 
 const JOB = 'task:t-1';
@@ -167,9 +163,9 @@ describe('a task lock', () => {
 describe('a lease', () => {
   test('ends at its end: the next gets the lock, the silent holder is told LOST and changes nothing', async () => {
     await ask('ann', JOB);
-    room.pass(29_999);
+    room.pass(25_000);
     expect(await ask('bob', JOB)).toMatchObject({ outcome: 'held' });
-    room.pass(2);
+    room.pass(5_000);
     expect(await ask('bob', JOB)).toMatchObject({ outcome: 'granted' });
 
     const before = await room.redis.client().hgetall('ade:lock:task:t-1');
@@ -213,18 +209,17 @@ describe('a lease', () => {
     expect(score * 1000).toBeCloseTo(Date.parse((first as { expiresAt: string }).expiresAt), -1);
   });
 
-  test.each([
-    ['0', 0, 1],
-    ['-1', -1, 1],
-    ['1e12', 1e12, 900_000],
-  ])('is clamped when asked to extend by %s', async (_, asked, most) => {
-    await ask('ann', JOB, { leaseMs: 1 + asked });
-    const { expiresAt, acquiredAt } = (await room.locks.inspect(parseLock(JOB))).holders[0] as never as Record<
-      string,
-      string
-    >;
-    expect(Date.parse(expiresAt as string) - Date.parse(acquiredAt as string)).toBeLessThanOrEqual(most);
+  test.each([0, -1, Number.NaN, 1e12])('is clamped when asked for %d ms', async (ms) => {
+    const most = ms > 1 ? 900_000 : 1;
+    const outcome = await ask('ann', JOB, { leaseMs: ms });
+    const [grant] = outcome.outcome === 'granted' ? outcome.grants : [];
+    expect(Date.parse(grant?.expiresAt ?? '') - Date.parse(grant?.acquiredAt ?? '')).toBeLessThanOrEqual(most);
     await sweepLate();
+    await ask('bob', JOB, { leaseMs: 20_000 });
+    const beaten = await beat('bob', JOB, ms);
+    const { at, holders } = await room.locks.inspect(parseLock(JOB));
+    expect(beaten).toMatchObject({ outcome: 'extended', expiresAt: holders[0]?.expiresAt });
+    expect(Date.parse(holders[0]?.expiresAt ?? '') - Date.parse(at)).toBeLessThanOrEqual(Math.max(most, 20_000));
   });
 
   test('never outlives max_hold, however well it is renewed', async () => {
@@ -242,6 +237,13 @@ describe('a lease', () => {
     expect(await ask('cyd', JOB)).toMatchObject({ outcome: 'granted' });
   });
 
+  test('of the agent class is not revived in its grace when max_hold is over', async () => {
+    await ask('ann', JOB, { leaseClass: 'agent', maxHoldMs: 45_000 });
+    room.pass(45_001);
+    expect((await room.locks.inspect(parseLock(JOB))).holders[0]).toMatchObject({ state: 'grace' });
+    expect(await beat('ann', JOB)).toMatchObject({ outcome: 'lost' });
+  });
+
   test('of the agent class is nobody else’s in its grace, and its own beat revives it', async () => {
     await ask('ann', JOB, { leaseClass: 'agent' });
     expect(await room.redis.client().ttl('ade:lock:task:t-1')).toBeGreaterThan(1_000);
@@ -254,7 +256,11 @@ describe('a lease', () => {
     await sweepOnce(room.locks);
     expect(await beat('ann', JOB, 10_000)).toMatchObject({ outcome: 'extended' });
     expect((await room.locks.inspect(parseLock(JOB))).holders[0]).toMatchObject({ state: 'live' });
-    room.pass(10_000 + 120_001);
+    room.pass(5_000);
+    await beat('ann', JOB);
+    room.pass(899_000);
+    expect((await room.locks.inspect(parseLock(JOB))).holders[0]).toMatchObject({ state: 'live' });
+    room.pass(1_001 + 120_000);
     expect(await beat('ann', JOB)).toMatchObject({ outcome: 'lost' });
     expect(await ask('bob', JOB)).toMatchObject({ outcome: 'granted' });
   });
@@ -273,9 +279,8 @@ describe('the line', () => {
     let holder = 'zoe';
     for (const name of names) {
       await give(holder, JOB);
-      for (const other of names.filter((each) => each !== name).reverse()) {
-        if ((await line(JOB)).includes(other)) expect(await ask(other, JOB, WAIT)).toMatchObject({ outcome: 'queued' });
-      }
+      const others = (await line(JOB)).slice(1).reverse();
+      for (const other of others) expect(await ask(other, JOB, WAIT)).toMatchObject({ outcome: 'queued' });
       expect(await ask(name, JOB, WAIT)).toMatchObject({ outcome: 'granted' });
       holder = name;
     }
@@ -462,6 +467,16 @@ describe('a waiter that is taken out', () => {
   });
 });
 
+test('the word for a victim that never asks again is swept, also where nobody else waited', async () => {
+  await ask('zoe', JOB, { leaseMs: 800_000 });
+  const { since } = (await ask('ann', JOB, WAIT)) as { since: number };
+  await room.locks.abortWaiter({ lock: parseLock(JOB), agent: 'ann', lockId: 'ann-1', since, cycle: [] });
+  expect(await room.redis.client().exists('ade:lock:task:t-1:waiters')).toBe(1);
+  room.pass(60_001);
+  await sweepOnce(room.locks);
+  expect(await room.redis.client().exists('ade:lock:task:t-1:waiters', 'ade:lock:index:waiting')).toBe(0);
+});
+
 describe('a resource lock', () => {
   test('is stored with mode and holder, and in the index of its type', async () => {
     const token = tokenOf(await ask('ann', DB));
@@ -505,6 +520,7 @@ describe('a resource lock', () => {
     expect(await agents(DB)).toEqual(['bob']);
     await give('bob', DB);
     expect(await room.redis.client().exists('ade:lock:resource:database:prod-db-01')).toBe(0);
+    expect(await ask('ann', DB)).toMatchObject({ outcome: 'spent' });
     expect(await complaints(room, true)).toEqual([]);
   });
 

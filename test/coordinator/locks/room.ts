@@ -67,7 +67,7 @@ export async function lockRoomOn(target: RedisTarget, spelling: KeyspaceOptions)
     },
     told: async () => {
       const { events: seen } = await events.latest({ streams: ['lock'], limit: 10_000 });
-      return seen.map(({ event, payload }) => `${event.slice(5)} ${payload.lock} ${payload.agent_id}`);
+      return seen.map(({ event, payload }) => `${event.slice(5)} ${String(payload.lock)} ${String(payload.agent_id)}`);
     },
   });
 }

@@ -29,7 +29,7 @@ test('ends a lease that ran out, tells of it once, and calls the next, however m
 
   const swept = await Promise.all([1, 2, 3].map(() => sweepOnce(room.locks)));
 
-  expect(swept.map(({ expired }) => expired).sort()).toEqual([0, 0, 1]);
+  expect(swept.reduce((sum, { expired }) => sum + expired, 0)).toBe(1);
   expect(await words('expired')).toEqual(['expired task:t-1 ann']);
   expect(await words('promoted')).toEqual(['promoted task:t-1 bob']);
   expect(await ask('bob', JOB, WAIT)).toMatchObject({ outcome: 'granted' });
@@ -111,7 +111,6 @@ test('looks again at a line whose waiters still live', async () => {
   room.pass(6_000);
   await ask('cyd', JOB, WAIT);
   room.pass(4_001);
-  await room.redis.client().zadd('ade:lock:index:waiting', 1, 'ade:lock:task:t-1');
   expect(await sweepOnce(room.locks)).toMatchObject({ silent: 1 });
   room.pass(10_001);
   expect(await sweepOnce(room.locks)).toMatchObject({ silent: 1 });

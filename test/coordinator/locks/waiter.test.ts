@@ -37,7 +37,10 @@ function patientClock() {
         signal?.addEventListener('abort', done, { once: true });
       }),
   };
-  return { clock, sleeping, wake: () => [...sleeping].forEach((done) => done()) };
+  const wake = () => {
+    for (const done of [...sleeping]) done();
+  };
+  return { clock, sleeping, wake };
 }
 
 const waiting = (

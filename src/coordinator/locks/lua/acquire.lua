@@ -16,7 +16,11 @@ local only = items[1]
 if #items == 1 and args.wait == cjson.null and not only.shared and only.kind ~= 'a'
   and redis.call('EXISTS', only.lock, only.queue) == 0 then
   read_fence(only)
-  if only.state ~= 'held' and only.last_lock_id ~= args.lock_id and only.last_released ~= args.lock_id then
+  local usual = true
+  if only.state == 'held' then usual = false end -- guard
+  if only.last_lock_id == args.lock_id then usual = false end -- guard
+  if only.last_released == args.lock_id then usual = false end -- guard
+  if usual then
     local us = next_token(only)
     local token = whole_number(us)
     grant_alone(only, token)
@@ -146,7 +150,7 @@ local function stay(item)
     whole_number(deadline) .. '|' .. whole_number(item.waiter.since) .. '|' .. item.waiter.entry)
   if whole then
     redis.call('EXPIRE', waitfor, WAITFOR_SECONDS) -- guard
-    redis.call('ZADD', waiting, seconds(deadline), item.lock) -- guard
+    redis.call('ZADD', waiting, 'LT', seconds(deadline), item.lock) -- guard
   end
   if joins then
     note_length(item)

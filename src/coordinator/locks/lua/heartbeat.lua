@@ -1,7 +1,7 @@
 -- Renew locks that the caller holds. A lock that is lost says so and is not touched: writing to it would make a key
 -- that nobody holds and nothing ends. One lost lock keeps the others of the call from being renewed.
 --   args.agent, args.lock_id
---   args.extend_us   how long from now, already within the allowed
+--   args.extend_us, args.extend_agent_us   how long from now, by the class of the lease; already within the allowed
 -- Outcomes: EXTENDED expires_at heartbeats · LOST n
 -- @include _locks.lua
 -- @include _holders.lua
@@ -17,7 +17,8 @@ for n, item in ipairs(items) do
 end
 
 local function renewed_until(item)
-  local us = math.max(now + args.extend_us, us_of(item.mine.expires_at))
+  local extend_us = item.mine.lease_class == 'agent' and args.extend_agent_us or args.extend_us
+  local us = math.max(now + extend_us, us_of(item.mine.expires_at))
   local limit = item.mine.hold_until and us_of(item.mine.hold_until)
   if limit and us > limit then us = limit end -- guard
   return us

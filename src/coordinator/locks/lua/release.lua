@@ -9,14 +9,15 @@
 local only = items[1]
 if #items == 1 and only.kind ~= 'a' and args.forget == 0 and redis.call('EXISTS', only.queue) == 0 then
   local lock = redis.call('HMGET', only.lock, 'lock_id', only.kind == 't' and 'holder_agent_id' or 'exclusive_holder', 'expires_at')
-  if lock[1] == args.lock_id and lock[2] == args.agent and lock[3] > now_text then
+  local usual = lock[1] == args.lock_id
+  if lock[2] ~= args.agent then usual = false end -- guard
+  if usual and lock[3] <= now_text then usual = false end -- guard
+  if usual then
     redis.call('DEL', only.lock)
-    redis.call('HSET', only.fence, 'state', 'released')
-    if whole then
-      redis.call('ZREM', registry, only.lock)
-      redis.call('SREM', index, only.lock)
-      if only.type_index then redis.call('SREM', only.type_index, only.lock) end
-    end
+    redis.call('HSET', only.fence, 'state', 'released') -- guard
+    if whole then redis.call('ZREM', registry, only.lock) end -- guard
+    if whole then redis.call('SREM', index, only.lock) end -- guard
+    if only.type_index then redis.call('SREM', only.type_index, only.lock) end -- guard
     tell(only, 'released', args.agent, '","lock_id":"' .. args.lock_id .. '"}')
     return with_told({ 'RELEASED' })
   end
