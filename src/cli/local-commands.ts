@@ -51,6 +51,15 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
     module: 'mcp',
   },
   {
+    words: 'task import',
+    summary: 'Take in the tasks of a JSON file',
+    args: [{ name: 'file', description: 'A list of tasks, or an object with `tasks`', required: true }],
+    examples: ['reeve task import tasks.json'],
+    exits: [0, 2, 8],
+    asks: true,
+    module: 'task-import',
+  },
+  {
     words: 'hold',
     summary: 'Run a command while holding a lock',
     description:

@@ -102,12 +102,10 @@ export const taskOperations: readonly Operation[] = [
     name: 'task.add',
     summary: 'Add a task',
     access: 'operate',
-    input: taskSchema
-      .omit({ origin: true, created_at: true, task_id: true, priority: true })
-      .extend({
-        task: task.describe('Its id'),
-        priority: z.number().default(5).describe('How urgent, in the numbers of its fellows'),
-      }),
+    input: taskSchema.omit({ origin: true, created_at: true, task_id: true, priority: true }).extend({
+      task: task.describe('Its id'),
+      priority: z.number().default(5).describe('How urgent, in the numbers of its fellows'),
+    }),
     output: detailShape,
     errors: ['TASK_BUSY'],
     http: { method: 'POST', path: '/tasks', answers: { 201: 'Added' }, status: () => 201 },
@@ -138,13 +136,7 @@ export const taskOperations: readonly Operation[] = [
     output: z.object({ admitted: z.int(), total: z.int() }),
     errors: [],
     http: { method: 'POST', path: '/tasks/import' },
-    cli: {
-      words: 'task import',
-      args: ['tasks'],
-      local: 'task-import',
-      takesSettings: false,
-      examples: ['reeve task import tasks.json'],
-    },
+    cli: { words: 'task admit', args: ['tasks'], view: 'verdict', examples: ['reeve task admit []'] },
     run: async ({ rooms }, { tasks }) => {
       const before = await rooms.tasks.size();
       await rooms.tasks.admit(tasks.map(({ phase, ...one }) => ({ task: { ...one, origin: 'api' }, phase })));

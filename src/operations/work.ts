@@ -187,6 +187,7 @@ export const workOperations: readonly Operation[] = [
       class: z.enum(FAILURE_CLASSES).default('task').describe('Whose fault it was'),
       until: z.iso.datetime({ offset: true }).optional().describe('With quota: when the limit resets'),
       final: z.boolean().default(false).describe('Do not try again'),
+      result: resultSchema.optional().describe('What there is to show all the same'),
       ...lease,
     }),
     output: z.object({
@@ -212,6 +213,7 @@ export const workOperations: readonly Operation[] = [
         class: input.class,
         error: input.error,
         isFinal: input.final,
+        result: input.result,
         pauseType: card?.agent_type,
         pauseUntil: input.until ? Math.ceil(Date.parse(input.until) / 1000) : 0,
       });

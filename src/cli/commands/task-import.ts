@@ -10,7 +10,7 @@ const fileSchema = z.union([list.transform((tasks) => ({ tasks })), z.object({ t
 
 /** Sends the tasks of a JSON file: a list of them, or an object with `tasks`. */
 export const run: CommandModule['run'] = async ({ input, flags }, output, surroundings) => {
-  const path = z.object({ tasks: z.string() }).parse(input).tasks;
+  const path = z.object({ file: z.string() }).parse(input).file;
   const body = await tasksOf(path);
   const client = await daemonOf(flags, surroundings);
   const { signal } = surroundings;
@@ -24,6 +24,6 @@ async function tasksOf(path: string) {
   try {
     return fileSchema.parse(JSON.parse(await readFile(path, 'utf8')));
   } catch (error) {
-    throw new ReeveError('USAGE', { problem: `${path}: ${reason(error)}`, hint: 'reeve schema task import' });
+    throw new ReeveError('USAGE', { problem: `${path}: ${reason(error)}`, hint: 'reeve schema task admit' });
   }
 }

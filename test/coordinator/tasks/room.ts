@@ -7,7 +7,7 @@ import { type Task, taskSchema } from '../../../src/coordinator/tasks/task.ts';
 import { type TaskLimits, Tasks } from '../../../src/coordinator/tasks/tasks.ts';
 import { silentLog } from '../../../src/log.ts';
 import type { KeyspaceOptions } from '../../../src/redis/keys.ts';
-import { aRedisRoom, type RedisRoom } from '../../support/redis-room.ts';
+import { aRedisRoom, aRoomOn, type RedisRoom } from '../../support/redis-room.ts';
 import { undeclaredKeys } from '../../support/undeclared-keys.ts';
 
 export interface TaskRoom extends RedisRoom {
@@ -35,8 +35,12 @@ export const USUAL: TaskLimits = {
   rawLeaseMs: 600_000,
 };
 
-export async function aTaskRoom(spelling: KeyspaceOptions = { mode: 'standalone' }): Promise<TaskRoom> {
-  const base = await aRedisRoom(spelling);
+export async function aTaskRoom(project?: string): Promise<TaskRoom> {
+  const spelling: KeyspaceOptions = { mode: 'standalone', ...(project && { project }) };
+  const server = await aRedisRoom();
+  const own =
+    project && (await aRoomOn({ kind: 'standalone', address: 'test', options: server.redis.options }, spelling));
+  const base = { ...server, ...own };
   const { connection, scripts, events, keys, client } = base;
   const lockLimits = { leaseMs: 30_000, maxLeaseMs: 900_000, depth: 1_000 };
   const locks = new Locks({ connection, keyspace: spelling, scripts, events, limits: () => lockLimits });
