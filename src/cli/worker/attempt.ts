@@ -1,4 +1,5 @@
 import { backOff, type Clock } from '../../clock.ts';
+import { EXIT } from '../../error-catalogue.ts';
 import { ReeveError, reason } from '../../errors.ts';
 import { type CommandOptions, type Ran, runCommand, type Silence } from './command.ts';
 import { layOut, type Papers, type Surrounding } from './contract.ts';
@@ -6,7 +7,7 @@ import type { ExitRules, FailureClass } from './exit-rules.ts';
 import { exitCodeOf } from './leash.ts';
 import { readReply } from './reply.ts';
 import { type RolledBack, rollBack } from './rollback.ts';
-import { judge, type Verdict } from './verdict.ts';
+import { judge, type Result, type Verdict } from './verdict.ts';
 import { type Claimed, isPassing, type Told, type WorkClient } from './work-client.ts';
 
 /** A lease that renews itself; the signal is aborted when it is lost. */
@@ -45,17 +46,31 @@ export interface Ending {
 export async function attempt(held: Claimed, manner: Manner): Promise<Ending> {
   const kept = manner.keep(held);
   try {
-    await using papers = await layOut(held, manner);
-    const started = await insist(() => manner.work.start(held), held, manner);
-    if (isOver(started)) return lost(held, manner);
-    const ran = await run(held, { manner, papers, lost: kept.signal });
-    if (ran.stopped === 'lost') return lost(held, manner, exitCodeOf(ran));
-    if (ran.stopped === 'told' || ran.stopped === 'forced') return await giveBack(held, { ran, manner, papers, kept });
-    const verdict = judge(ran, await readReply(papers.resultFile), manner.rules, timeoutOf(held, manner));
-    return await conclude(held, { verdict, ran, manner, papers, kept });
+    return await work(held, manner, kept);
+  } catch (error) {
+    return await blameUs(held, manner, error);
   } finally {
     await kept.stop();
   }
+}
+
+async function work(held: Claimed, manner: Manner, kept: KeptLease): Promise<Ending> {
+  await using papers = await layOut(held, manner);
+  const started = await insist(() => manner.work.start(held), held, manner);
+  if (isOver(started)) return lost(held, manner);
+  const ran = await run(held, { manner, papers, lost: kept.signal });
+  if (ran.stopped === 'lost') return lost(held, manner, exitCodeOf(ran));
+  if (ran.stopped === 'told' || ran.stopped === 'forced') return giveBack(held, { ran, manner, papers, kept });
+  const verdict = judge(ran, await readReply(papers.resultFile), manner.rules, timeoutOf(held, manner));
+  return conclude(held, { verdict, ran, manner, papers, kept });
+}
+
+/** Something of ours is broken (a full disk, a folder that is not there): no reason to leave the task lying. */
+async function blameUs(held: Claimed, { work: client, say }: Manner, thrown: unknown): Promise<Ending> {
+  const error = `the worker could not go on: ${reason(thrown)}`;
+  say(held.task.task_id, error);
+  await client.fail(held, { class: 'infra', error }).catch((also: unknown) => say(held.task.task_id, reason(also)));
+  return { outcome: 'failed', class: 'infra', exitCode: EXIT.failed };
 }
 
 interface Running {
@@ -65,13 +80,13 @@ interface Running {
 }
 
 function run(held: Claimed, { manner, papers, lost: lostSignal }: Running): Promise<Ran> {
-  const { clock, argv, cwd, env, passOn, silence, told, forced, isInForeground, say, work } = manner;
+  const { clock, argv, cwd, env, passOn, silence, told, forced, isInForeground, say } = manner;
   const { task_id: id } = held.task;
   const isOurs = passOn === undefined;
   const alarm = (quietMs: number) => {
     const text = `no output for ${Math.round(quietMs / 1000)} s`;
     say(id, text);
-    work.note(held, text).catch((error: unknown) => say(id, `the note was not delivered: ${reason(error)}`));
+    manner.work.note(held, text).catch((error: unknown) => say(id, `the note was not delivered: ${reason(error)}`));
   };
   return runCommand({
     argv,
@@ -98,21 +113,20 @@ interface Ended {
 
 async function conclude(held: Claimed, ended: Ended & { readonly verdict: Verdict }): Promise<Ending> {
   const { verdict, ran, manner } = ended;
-  const { work, say } = manner;
+  const { work: client, say } = manner;
   const exitCode = exitCodeOf(ran);
   const { task_id: id } = held.task;
   if (verdict.outcome === 'done') {
-    const told = await insist(() => work.complete(held, verdict.result), held, manner);
+    const told = await insist(() => completed(held, verdict.result, client), held, manner);
     if (isOver(told)) return lost(held, manner, exitCode);
     say(id, 'done');
     return { outcome: 'done', exitCode };
   }
   const back = await rollBack(held, ended);
   const { class: kind, resetsAt } = verdict;
-  const error = back.problem === undefined ? verdict.error : `${verdict.error}; ${back.problem}`;
-  const result = { ...verdict.result, ...about(back) };
-  const failure = { class: kind, error, result, resetsAt, isFinal: back.outcome === 'failed' ? true : undefined };
-  const told = await insist(() => work.fail(held, failure), held, manner);
+  const error = back.says === undefined ? verdict.error : `${verdict.error}; ${back.says}`;
+  const failure = { class: kind, error, resetsAt, isFinal: back.outcome === 'failed' };
+  const told = await insist(() => client.fail(held, failure), held, manner);
   if (isOver(told)) return lost(held, manner, exitCode);
   say(id, `failed (${kind}): ${error}`);
   return { outcome: 'failed', class: kind, exitCode };
@@ -121,27 +135,30 @@ async function conclude(held: Claimed, ended: Ended & { readonly verdict: Verdic
 /** Nobody is to blame: back to the queue, for whoever asks next. Undone first, where there is time. */
 async function giveBack(held: Claimed, ended: Ended): Promise<Ending> {
   const { ran, manner } = ended;
-  const { work, say } = manner;
+  const { work: client, say } = manner;
   const isForced = ran.stopped === 'forced';
   const back: RolledBack = isForced ? { outcome: 'none' } : await rollBack(held, ended);
-  const why = ['its worker was told to stop', ...(back.problem === undefined ? [] : [back.problem])].join('; ');
+  const why = ['its worker was told to stop', ...(back.says === undefined ? [] : [back.says])].join('; ');
   // Asked once: should it fail, the lease ends by itself soon.
-  const told = await work.drop(held, why).catch(reason);
+  const told = await client.drop(held, why).catch(reason);
   say(held.task.task_id, told === 'heard' ? 'given back' : `not given back: ${told}`);
   return { outcome: 'dropped', exitCode: exitCodeOf(ran) };
 }
 
 function lost(held: Claimed, { say }: Manner, exitCode = 0): Ending {
-  say(held.task.task_id, 'the lease was lost: the task is somebody else’s now, or nobody’s; nothing was rolled back');
+  say(held.task.task_id, 'the lease was lost: the task is in other hands by now, or back in the queue');
   return { outcome: 'lost', exitCode };
 }
 
 const isOver = (told: Told): boolean => told !== 'heard';
 
-const about = ({ outcome, output, exitCode }: RolledBack) =>
-  outcome === 'none'
-    ? {}
-    : { rollback: { outcome, ...(exitCode !== undefined && { exit_code: exitCode }), ...(output && { output }) } };
+/** A result that is refused (too long, of another form) does not undo the work: the task is done without it. */
+function completed(held: Claimed, result: Result, client: WorkClient): Promise<Told> {
+  return client.complete(held, result).catch((error: unknown) => {
+    if (!(error instanceof ReeveError && error.row.exit === EXIT.usage)) throw error;
+    return client.complete(held, { errors: [`its result was refused: ${error.message.slice(0, 500)}`] });
+  });
+}
 
 /** Work of an hour is not thrown away because the daemon is being restarted: reports are repeated until answered. */
 async function insist(ask: () => Promise<Told>, held: Claimed, { clock, forced, say }: Manner): Promise<Told> {

@@ -46,6 +46,8 @@ export async function runCommand(options: CommandOptions): Promise<Ran> {
   let heardAt = clock.now();
   let stopped: StopReason | undefined;
   const stop = (why: StopReason) => {
+    // Ctrl-C on the terminal they share reached the command, too; what it means there is for the command to say.
+    if (options.isInForeground && why === 'told' && stops.told.reason === 'SIGINT') return;
     stopped ??= why;
     if (why === 'forced') command.kill();
     else void command.stop(nameOf(stops.told), KILL_AFTER_MS, clock);
@@ -62,6 +64,7 @@ export async function runCommand(options: CommandOptions): Promise<Ran> {
   try {
     const ended = await command.ended;
     await Promise.race([read, clock.sleep(LAST_WORDS_MS, over.signal)]);
+    if (stops.told.aborted && ended.signal === 'SIGINT') stopped ??= 'told';
     return { ...ended, stopped, output: output.taken() };
   } finally {
     over.abort();

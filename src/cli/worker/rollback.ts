@@ -8,9 +8,7 @@ import type { Claimed } from './work-client.ts';
 export interface RolledBack {
   readonly outcome: 'none' | 'done' | 'failed' | 'manual';
   /** What a person should know. */
-  readonly problem?: string | undefined;
-  readonly exitCode?: number | undefined;
-  readonly output?: string | undefined;
+  readonly says?: string | undefined;
 }
 
 export interface Failed {
@@ -33,10 +31,10 @@ export async function rollBack(held: Claimed, failed: Failed): Promise<RolledBac
     case 'none':
       return { outcome: 'none' };
     case 'manual':
-      return { outcome: 'manual', problem: 'a person has to roll it back' };
+      return { outcome: 'manual', says: 'a person has to roll it back' };
     case 'automatic':
       if (rollback !== undefined) return undo(held, rollback, failed);
-      return { outcome: 'manual', problem: 'a person has to roll it back: the worker has no --rollback command' };
+      return { outcome: 'manual', says: 'a person has to roll it back: the worker has no --rollback command' };
   }
 }
 
@@ -58,9 +56,8 @@ async function undo(held: Claimed, command: string, { ran, manner, papers, kept 
       stops: { lost: kept.signal, told: new AbortController().signal, forced },
     });
     const exitCode = exitCodeOf(undone);
-    const about = { exitCode, output: undone.output.text };
-    if (exitCode === 0 && undone.stopped === undefined) return { outcome: 'done', ...about };
-    return { outcome: 'failed', problem: `the rollback failed, too (exit code ${exitCode})`, ...about };
+    if (exitCode === 0 && undone.stopped === undefined) return { outcome: 'done', says: 'rolled back' };
+    return { outcome: 'failed', says: `the rollback failed, too (exit code ${exitCode}): a person has to do it` };
   } finally {
     await stdin.close();
   }

@@ -33,10 +33,13 @@ export function judge(ran: Ran, read: ReadReply, rules: ExitRules, timeoutMs?: n
   };
 }
 
-function resultOf(ran: Ran, { error: _, class: __, resets_at: ___, ...reply }: Reply, complaints: readonly string[]) {
+/** These say how it failed, and travel with the failure. */
+const ABOUT_FAILURE: ReadonlySet<string> = new Set(['error', 'class', 'resets_at']);
+
+function resultOf(ran: Ran, reply: Reply, complaints: readonly string[]): Result {
   const { text, bytes, isTruncated } = ran.output;
   return {
-    ...reply,
+    ...Object.fromEntries(Object.entries(reply).filter(([name]) => !ABOUT_FAILURE.has(name))),
     errors: [...(reply.errors ?? []), ...complaints],
     exit_code: exitCodeOf(ran),
     ...(bytes > 0 && { output: text, output_bytes: bytes, output_truncated: isTruncated }),

@@ -44,7 +44,6 @@ export interface ClaimWish {
 export interface FailureReport {
   readonly class: FailureClass;
   readonly error: string;
-  readonly result: Readonly<Record<string, unknown>>;
   /** On quota: when it is there again, as seconds since 1970. */
   readonly resetsAt?: number | undefined;
   /** Another try would make it worse. */
@@ -93,11 +92,10 @@ export function createWorkClient(find: () => Promise<Client>): WorkClient {
     beat: (held, signal) => say('heartbeat', held, {}, signal),
     note: (held, text) => say('note', held, { note: text }),
     complete: (held, result) => say('complete', held, { result }),
-    fail: (held, { class: kind, error, result, resetsAt, isFinal }) =>
+    fail: (held, { class: kind, error, resetsAt, isFinal }) =>
       say('fail', held, {
         class: kind,
         error: error.slice(0, LONGEST_ERROR),
-        result,
         until: isoOf(resetsAt),
         final: isFinal,
       }),
