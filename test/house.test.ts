@@ -38,8 +38,10 @@ const ZONES: readonly Zone[] = [
   {
     zone: 'cli/commands',
     holds: ['cli/commands/'],
-    may: ['cli', 'run', 'config', 'diagnosis', 'mcp', 'operations', ...ROOMS, ...BASE],
+    may: ['cli', 'cli/worker', 'run', 'config', 'diagnosis', 'mcp', 'operations', ...ROOMS, ...BASE],
   },
+  // The agent host keeps its leases as every holder of a lock does.
+  { zone: 'cli/worker', holds: ['cli/worker/'], may: ['cli', 'coordinator/locks', 'root'] },
   { zone: 'cli', holds: ['cli/'], may: ['config', 'operations', 'root'], types: ['system'] },
   { zone: 'http', holds: ['http/'], may: ['operations', 'events', 'root'] },
   { zone: 'mcp', holds: ['mcp/'], may: ['operations', 'events', 'root'] },

@@ -11,6 +11,10 @@ beforeAll(async () => {
   folder = testFolder();
   mkdirSync(join(folder.path, 'bin'));
   daemon = await startDaemon({ cwd: folder.path });
+  for (const at of [1, 2, 3, 4]) {
+    const args = ['task', 'add', `TASK-10${at}`, '--title', `Example ${at}`, '--agent-type', 'example'];
+    await reeve(args, { cwd: folder.path });
+  }
 });
 afterAll(async () => {
   await daemon[Symbol.asyncDispose]();
@@ -28,7 +32,7 @@ const argvOf = (name: string) => noted(name, 'argv').split('\0').slice(0, -1);
 async function work(example: string, env: Readonly<Record<string, string>> = {}) {
   const path = `${join(folder.path, 'bin')}:${process.env.PATH}`;
   const exec = join(ROOT, 'examples', example);
-  const ran = await reeve(['worker', '--agent', 'ann', '--exec', exec, '--once'], {
+  const ran = await reeve(['worker', '--agent', 'ann', '--type', 'example', '--exec', exec, '--once'], {
     cwd: folder.path,
     env: { PATH: path, ...env },
   });

@@ -261,8 +261,10 @@ describe('a worker that is told to stop', () => {
       },
     });
     const pid = await pidIn(`pid-${tasks[0]}`);
+    child?.stderr?.on('data', (chunk) => {
+      if (String(chunk).includes('a second signal kills')) child?.kill('SIGINT');
+    });
     child?.kill('SIGTERM');
-    child?.kill('SIGINT');
     expect((await running).code).toBe(143);
     expect(await isRunning(pid)).toBe(false);
     expect(await show(tasks[0]!)).toMatchObject({ status: 'pending', attempts: 0 });

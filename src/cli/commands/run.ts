@@ -9,9 +9,9 @@ import { reportFailure } from '../output.ts';
 import { attempt, leaseLost, type Manner } from '../worker/attempt.ts';
 import { readRules } from '../worker/exit-rules.ts';
 import { listOf, ms, readFlags, seconds } from '../worker/flags.ts';
+import { keepTask } from '../worker/keep-task.ts';
 import { interrupted } from '../worker/leash.ts';
 import { createWorkClient } from '../worker/work-client.ts';
-import { keepTask } from './keep-task.ts';
 
 /** Runs a command under the lease of a task. Standard input and output are the command's own. */
 export const run: CommandModule['run'] = async ({ input, flags }, output, surroundings) => {

@@ -9,9 +9,9 @@ import { hostAgent, type Tally } from '../worker/agent-host.ts';
 import { attempt, type Manner } from '../worker/attempt.ts';
 import { readRules } from '../worker/exit-rules.ts';
 import { count, flag, listOf, ms, readFlags, seconds } from '../worker/flags.ts';
+import { keepTask } from '../worker/keep-task.ts';
 import { interrupted } from '../worker/leash.ts';
 import { type AgentCard, createWorkClient } from '../worker/work-client.ts';
-import { keepTask } from './keep-task.ts';
 
 /** Hosts an agent: whatever command it is given works on one task after the other until told to stop. */
 export const run: CommandModule['run'] = async ({ input, flags }, output, surroundings) => {

@@ -46,6 +46,8 @@ class AgentHost {
 
   async run(): Promise<Tally> {
     const { draining, limit, card, work, say } = this.#options;
+    const announce = () => this.#announceEnd();
+    draining.addEventListener('abort', announce, { once: true });
     try {
       await this.#patiently(() => work.register(card));
       while (!draining.aborted && this.#taken < limit) {
@@ -61,8 +63,14 @@ class AgentHost {
       say(error.message);
     } finally {
       await Promise.all(this.#running.values());
+      draining.removeEventListener('abort', announce);
     }
     return this.#tally;
+  }
+
+  #announceEnd(): void {
+    const tasks = [...this.#running.keys()].join(', ');
+    if (tasks) this.#options.say(`waiting for the end of ${tasks}; a second signal kills and gives back`);
   }
 
   async #freePlace(): Promise<void> {

@@ -162,5 +162,5 @@ test('a host that is killed takes its commands along', async () => {
   await host.next();
   const pid = await pidIn(file);
   await host.kill('SIGKILL');
-  await until('the command is gone', async () => !(await isRunning(pid)));
+  expect(await until('the command is gone', async () => !(await isRunning(pid)))).toBe(true);
 });

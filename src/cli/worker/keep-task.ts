@@ -1,8 +1,8 @@
 import type { Clock } from '../../clock.ts';
 import { keepAlive } from '../../coordinator/locks/heartbeat.ts';
 import { reason } from '../../errors.ts';
-import type { KeptLease } from '../worker/attempt.ts';
-import type { Claimed, WorkClient } from '../worker/work-client.ts';
+import type { KeptLease } from './attempt.ts';
+import type { Claimed, WorkClient } from './work-client.ts';
 
 /** A lease begins when the daemon grants it, which is a little before we hear of it. */
 const LEASE_LEFT = 0.9;
