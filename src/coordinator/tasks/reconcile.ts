@@ -66,9 +66,10 @@ export class Reconciler {
   }
 
   async once(): Promise<Reconciled> {
-    const due = await this.#options.tasks.dueOnce();
+    // First what plain clients said: a lease must not be taken from one that has just finished.
     const [taken = [], thrownOut = []] = await this.#list();
     const { adopted, reverted } = await this.#statuses();
+    const due = await this.#options.tasks.dueOnce();
     const drifted = await this.#strays();
     return { ...due, taken, thrownOut, adopted, reverted, drifted };
   }
