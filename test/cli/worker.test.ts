@@ -1,8 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { onlyObject, type Ran, reeve } from '../support/cli.ts';
+import { onlyObject, type Ran, REEVE, reeve } from '../support/cli.ts';
 import { startDaemon, type TestDaemon } from '../support/daemon.ts';
 import { type TestFolder, testFolder } from '../support/folder.ts';
 import { isRunning, until } from '../support/until.ts';
@@ -101,6 +102,17 @@ describe('a command', () => {
       exit_code: 0,
       output: 'hello\n',
     });
+  });
+
+  test('may speak for itself, as the agent it is, also where a reeve.yaml lies', async () => {
+    const { type, tasks } = await work({});
+    folder.write('reeve.yaml', 'http:\n  port: 7421\n');
+    const exec = `${REEVE} note "$REEVE_TASK_ID" "half of it" --percent 50; ${REEVE} config show > config.txt && ${REEVE} done "$REEVE_TASK_ID"`;
+    const { stderr, stdout } = await worker({ type, exec });
+    rmSync(join(folder.path, 'reeve.yaml'));
+    expect(stdout).toContain(`ok task=${tasks[0]} until=`);
+    expect(stderr).not.toContain('error');
+    expect(await show(tasks[0]!)).toMatchObject({ status: 'completed', percent: 50 });
   });
 
   test('may leave its result in a file of the worker’s choosing', async () => {
