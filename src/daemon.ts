@@ -11,6 +11,7 @@ import { Locks } from './coordinator/locks/locks.ts';
 import { createPrdBridge } from './coordinator/prd/bridge.ts';
 import { choosePrdFile, makeSample } from './coordinator/prd/prd-file.ts';
 import { TaskDesk } from './coordinator/tasks/desk.ts';
+import { explainTasks } from './coordinator/tasks/explain-tasks.ts';
 import { Reconciler } from './coordinator/tasks/reconcile.ts';
 import { Tasks } from './coordinator/tasks/tasks.ts';
 import { type DataDirHold, holdDataDir } from './data-dir.ts';
@@ -298,7 +299,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         explain,
       ),
   });
-  const why = new Why([explainLocks(locks)]);
+  const why = new Why([explainTasks(tasks), explainLocks(locks)]);
   const rooms: Rooms = {
     system,
     events,

@@ -73,7 +73,11 @@ export const agentOperations: readonly Operation[] = [
     name: 'agent.update',
     summary: 'Change what an agent is or may do',
     access: 'operate',
-    input: z.object({ agent, ...terms, takes_work: z.enum(['active', 'draining', 'offline']).optional().describe('Whether it gets new work') }),
+    input: z.object({
+      agent,
+      ...terms,
+      takes_work: z.enum(['active', 'draining', 'offline']).optional().describe('Whether it gets new work'),
+    }),
     output: card,
     errors: ['AGENT_UNKNOWN'],
     http: { method: 'PATCH', path: '/agents/{agent}' },

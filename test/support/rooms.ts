@@ -7,6 +7,7 @@ import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
 import { LockDesk } from '../../src/coordinator/locks/lock-desk.ts';
 import { Locks } from '../../src/coordinator/locks/locks.ts';
 import { TaskDesk } from '../../src/coordinator/tasks/desk.ts';
+import { explainTasks } from '../../src/coordinator/tasks/explain-tasks.ts';
 import { Tasks } from '../../src/coordinator/tasks/tasks.ts';
 import { ReeveError } from '../../src/errors.ts';
 import { EventLog } from '../../src/events/event-log.ts';
@@ -140,7 +141,6 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const lockDesk = new LockDesk({ locks, tail, events, clock, log });
   const isEnabled = () => live.isEnabled('deadlock_detection');
   const deadlocks = new DeadlockDetector({ locks, clock, log, isEnabled, confirmMs: async () => 10_000 });
-  const why = new Why([explainLocks(locks)]);
   const keyspaceOptions = more.space ?? ({ mode: 'standalone' } as const);
   const tasks = new Tasks({
     connection,
@@ -154,6 +154,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock: systemClock });
   const roster = new Roster({ connection, keys, places: locks, clock: systemClock });
+  const why = new Why([explainTasks(tasks), explainLocks(locks)]);
   return {
     system,
     events,
