@@ -1,3 +1,5 @@
+import { setImmediate as turn } from 'node:timers/promises';
+
 /** The only place that asks the machine for the time or waits for it. Everything else is given a Clock. */
 export interface Clock {
   /** Milliseconds since 1970. */
@@ -46,4 +48,18 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
   } finally {
     over.abort();
   }
+}
+
+/** Long enough to get something done, short enough that nobody waits for it. */
+const STRETCH_MS = 8;
+
+/** Asked between pieces of a long computation: lets the event loop turn when a stretch has lasted long enough. */
+export function createPace(): () => Promise<void> | undefined {
+  let began = performance.now();
+  return () => {
+    if (performance.now() - began < STRETCH_MS) return undefined;
+    return turn().then(() => {
+      began = performance.now();
+    });
+  };
 }

@@ -51,6 +51,10 @@ export function maskedConfig(config: Config): unknown {
     const value = at(copy, name);
     if (secret && typeof value === 'string') put(copy, name, secret === 'url' ? maskUrl(value) : '***');
   }
+  // The entries of a list have no names of their own in the table.
+  for (const source of (copy.assets as { sources: Record<string, unknown>[] }).sources) {
+    for (const name of ['token', 'webhookSecret']) if (source[name]) source[name] = '***';
+  }
   return copy;
 }
 
@@ -85,6 +89,11 @@ function resolvePaths(
     if (!path || typeof value !== 'string') continue;
     const base = layers.map((layer) => layer.get(name)).find((entry) => entry !== undefined)?.base ?? cwd;
     put(tree, name, resolve(base, value));
+  }
+  const named = layers.map((layer) => layer.get('assets.sources')).find((entry) => entry !== undefined);
+  for (const source of (tree.assets as { sources: { git?: string; dir?: string }[] }).sources) {
+    if (source.git) source.git = resolve(named?.base ?? cwd, source.git);
+    if (source.dir) source.dir = resolve(named?.base ?? cwd, source.dir);
   }
   tree.cacheDir ??= join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), '.cache'), 'reeve');
   tree.instance ??= hostname();

@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import { sourceDependencies } from './asset-dependency.ts';
+import { createAssetRooms } from './asset-rooms.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
 import { Roster } from './coordinator/agents/roster.ts';
@@ -40,7 +42,7 @@ import { redisServer } from './redis/server.ts';
 import { type RedisTarget, redisTarget } from './redis/target.ts';
 import { group, type Service, service } from './service.ts';
 import { createStore } from './store/database.ts';
-import { countManifests } from './sync/asset-folder.ts';
+import { MOST_DELIVERY_BYTES } from './sync/webhook.ts';
 import type { Dependency } from './system/dependency.ts';
 import { diagnose } from './system/doctor.ts';
 import { LiveSettings } from './system/live-settings.ts';
@@ -187,7 +189,6 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     },
   });
 
-  const assets = { dir: config.assets.dir, named: loaded().sources['assets.dir'] !== 'default' };
   const taskLimits = () => {
     const { listed, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } =
       loaded().config.tasks;
@@ -230,6 +231,17 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     return undefined;
   });
 
+  const assets = createAssetRooms({
+    config,
+    connection,
+    mode: spelling.mode,
+    clock,
+    log: log.child('sync'),
+    fetch,
+    env,
+    holder: instance,
+    events,
+  });
   const explain = (error: unknown) => (error instanceof ReeveError ? error : redisFailure(error, connection.address));
   const dependencies: Dependency[] = [
     {
@@ -264,15 +276,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       address: () => prd.path,
       check: () => bridge.check(),
     },
-    config.github.repo
-      ? githubSource(config.github.repo, config.github.branch)
-      : {
-          name: 'assets',
-          required: false,
-          embedded: !assets.named,
-          address: () => assets.dir,
-          check: async () => ({ manifests: await countManifests(assets.dir, assets) }),
-        },
+    ...sourceDependencies(assets.sync, loaded().sources['assets.dir'] === 'default'),
   ];
   const readiness = new Readiness({ dependencies, clock, explain });
   const system = new System({
@@ -290,8 +294,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
           config,
           clock,
           fetch,
+          path,
           prd,
-          assets,
           listening: httpDoor.url,
           redis: { client: connection.commands, address: connection.address, embedded: isEmbedded, clock },
           store,
@@ -300,6 +304,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       ),
   });
   const why = new Why([explainTasks(tasks), explainLocks(locks)]);
+  const { sync, library, writeBack } = assets;
   const rooms: Rooms = {
     system,
     events,
@@ -312,6 +317,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     tasks,
     taskDesk,
     roster,
+    sync,
+    library,
+    writeBack,
     clock,
     explain,
   };
@@ -321,6 +329,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     dependencies: () => readiness.ask(),
     redisRestarts: () => server.restarts(),
     locksHeld: () => countLocks(locks),
+    sources: () => sync.status(),
   });
   const mcp = mcpDoor({
     operations,
@@ -339,6 +348,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     onDrain: () => readiness.drain(),
     metrics,
     mounts: { '/mcp': mcp.mount },
+    webhook: { handle: assets.webhook, mostBytes: MOST_DELIVERY_BYTES },
   });
   const counting = service('metrics', async () => tail.listen((event) => metrics.count(event)));
   const mcpLife = service('mcp', async () => () => mcp.close());
@@ -369,6 +379,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       archiver({ events, store, clock, log: log.child('events') }),
       mcpLife,
       httpDoor,
+      assets.life,
       announcement,
       init,
     ],
@@ -401,12 +412,3 @@ function liveFromFile({ config, sources }: Loaded): Partial<LiveValues> {
     ...(given('heartbeatSeconds') && { 'lock:heartbeat_interval': heartbeatSeconds }),
   };
 }
-
-/** A repository is asked when it is synced and by `reeve doctor`, not on every probe: that would cost quota. */
-const githubSource = (repo: string, branch: string | undefined): Dependency => ({
-  name: 'assets',
-  required: false,
-  embedded: false,
-  address: () => `github.com/${repo}${branch ? `@${branch}` : ''}`,
-  check: async () => ({ repo }),
-});

@@ -2,7 +2,8 @@ import type { Clock } from './clock.ts';
 import { inspectPrdFile, type PrdFile } from './coordinator/prd/prd-file.ts';
 import type { Config } from './settings.ts';
 import type { Store } from './store/database.ts';
-import { countManifests } from './sync/asset-folder.ts';
+import { candidates } from './sync/differ.ts';
+import { type MadeSource, makeSource, sourceSettings } from './sync/sources.ts';
 import { githubCheck } from './system/checks/github.ts';
 import { dataDirCheck, nodeCheck, portCheck } from './system/checks/host.ts';
 import { type RedisProbe, redisChecks } from './system/checks/redis.ts';
@@ -12,9 +13,9 @@ export interface Probes {
   readonly config: Config;
   readonly clock: Clock;
   readonly fetch: typeof globalThis.fetch;
+  /** Where programs are: git, for a source that is a clone. */
+  readonly path: string;
   readonly prd: PrdFile;
-  /** The folder of assets, and whether a person named it. */
-  readonly assets: { readonly dir: string; readonly named: boolean };
   /** Where a daemon of this data directory listens, if one does. */
   readonly listening?: string | undefined;
   /** A Redis that answers; or what to say instead of asking it. */
@@ -23,9 +24,12 @@ export interface Probes {
 }
 
 /** What `reeve doctor` looks at, from the ground up. The daemon and the command line ask the same questions. */
-export function checklist({ config, clock, fetch, prd, assets, listening, redis, store }: Probes): Check[] {
+export function checklist({ config, clock, fetch, path, prd, listening, redis, store }: Probes): Check[] {
   const { host, port } = config.http;
-  const { apiUrl, repo, token } = config.github;
+  const { apiUrl, token } = config.github;
+  const sources = sourceSettings(config);
+  const github = (repo: string | undefined, own = token, at = apiUrl) =>
+    githubCheck({ apiUrl: at, repo, token: own, clock, fetch });
   return [
     nodeCheck(process.versions.node),
     dataDirCheck(config.dataDir),
@@ -33,8 +37,12 @@ export function checklist({ config, clock, fetch, prd, assets, listening, redis,
     ...('client' in redis ? redisChecks(redis) : [redis]),
     'check' in store ? storeCheck(store) : store,
     prdCheck(prd),
-    repo ? githubCheck({ apiUrl, repo, token, clock, fetch }) : assetsCheck(assets),
-    ...(token && !repo ? [githubCheck({ apiUrl, repo, token, clock, fetch })] : []),
+    ...sources.map((one) =>
+      one.github
+        ? github(one.github, one.token, one.apiUrl)
+        : assetsCheck(makeSource(one, config, { fetch, clock, surroundings: { PATH: path, HOME: '' } })),
+    ),
+    ...(token && sources.every((one) => !one.github) ? [github(undefined)] : []),
     identityCheck,
   ];
 }
@@ -55,17 +63,21 @@ const prdCheck = ({ path, sample }: PrdFile): Check => ({
   },
 });
 
-const assetsCheck = ({ dir, named }: Probes['assets']): Check => ({
+const assetsCheck = ({ source, include, name }: MadeSource): Check => ({
   name: 'assets',
   run: async () => {
-    const manifests = await countManifests(dir, { named });
+    const signal = AbortSignal.timeout(LOOK_MS);
+    const head = await source.head({ signal });
+    const listed = await source.list(head.outcome === 'at' ? head.commit : '', signal);
+    const { entries } = candidates(listed, include);
     return [
-      manifests > 0
-        ? ok(`${dir}: ${manifests} manifests`)
-        : warn(`${dir} holds no manifests`, 'Put manifest.yaml files there, or set GITHUB_REPO.'),
+      entries.size > 0
+        ? ok(`${name}, ${source.address}: ${entries.size} manifests`)
+        : warn(`${source.address} holds no manifests`, 'Put manifest.yaml files there, or set GITHUB_REPO.'),
     ];
   },
 });
+const LOOK_MS = 10_000;
 
 const identityCheck: Check = {
   name: 'identity',

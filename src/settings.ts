@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { LOG_LEVELS } from './log.ts';
+import { MANIFESTS } from './manifest-globs.ts';
+import { parseSchedule } from './schedule.ts';
 
 /** What a setting's metadata may say besides its description. It travels into the JSON Schema for editors as it is. */
 export interface SettingMeta {
@@ -32,6 +34,37 @@ const PROJECT_RESERVED = [
   'prototype',
   ...Object.getOwnPropertyNames(Object.prototype),
 ];
+
+const REPO = z.string().regex(/^[\w.-]+\/[\w.-]+$/, 'must be OWNER/NAME');
+const SLUG = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'must be letters, digits, - and _, at most 64');
+const SCHEDULE = z
+  .string()
+  .refine((text) => parseSchedule(text) !== undefined, 'must be 30s, 5m, 2h, a cron expression or off');
+
+/** One entry of assets.sources: exactly one of github, git and dir says what it is. */
+export const ASSET_SOURCE = z
+  .strictObject({
+    name: SLUG.meta({ description: 'What commands call it' }),
+    namespace: SLUG.optional().meta({ description: 'Its assets live under this; the first source may leave it out' }),
+    github: REPO.optional().meta({ description: 'A repository on GitHub, as OWNER/NAME' }),
+    git: z.string().min(1).optional().meta({ description: 'A clone or bare repository on this machine' }),
+    dir: z.string().min(1).optional().meta({ description: 'A plain folder' }),
+    branch: z.string().min(1).optional().meta({ description: 'Default: the default branch' }),
+    apiUrl: z
+      .string()
+      .regex(/^https?:\/\//)
+      .optional()
+      .meta({ description: 'Default: github.apiUrl' }),
+    token: z.string().min(1).optional().meta({ description: 'Default: github.token' }),
+    webhookSecret: z.string().min(1).optional().meta({ description: 'Default: github.webhookSecret' }),
+    include: z.array(z.string().min(1)).min(1).optional().meta({ description: 'Default: assets.include' }),
+    schedule: SCHEDULE.optional().meta({ description: 'Default: sync.schedule' }),
+  })
+  .refine(
+    ({ github, git, dir }) => [github, git, dir].filter(Boolean).length === 1,
+    'must have one of github, git and dir',
+  );
+export type AssetSource = z.output<typeof ASSET_SOURCE>;
 
 /** Every setting of reeve. Environment names, flags, the editor schema and docs/settings.md are derived from it. */
 export const SETTINGS = z.strictObject({
@@ -108,6 +141,32 @@ export const SETTINGS = z.strictObject({
 
   assets: section('Where agent assets come from', {
     dir: setting(path.default('assets'), 'Folder that is mirrored when github.repo is not set', { path: true }),
+    include: setting(
+      z
+        .array(z.string().min(1))
+        .min(1)
+        .default([...MANIFESTS]),
+      'Which files are looked at as manifests (globs)',
+    ),
+    sources: setting(
+      z.array(ASSET_SOURCE).default([]),
+      'Several sources, each with a namespace of its own, in place of assets.dir and github.repo. Only in the file',
+    ),
+    guards: section('Changes that wait for a person', {
+      massDelete: setting(
+        z.number().min(0).max(1).default(0.3),
+        'Hold deletions of more than this share of all assets; 1 holds only the deletion of all',
+      ),
+      widening: setting(z.boolean().default(true), 'Hold an asset that asks for more permissions than before'),
+      historyRewrite: setting(z.boolean().default(true), 'Hold a commit that does not descend from the last one'),
+    }),
+  }),
+
+  sync: section('When the sources are asked', {
+    schedule: setting(
+      SCHEDULE.default('1m'),
+      'An interval (30s, 5m, 2h), a cron expression, or off for only when told to',
+    ),
   }),
 
   github: section('GitHub', {
@@ -130,6 +189,18 @@ export const SETTINGS = z.strictObject({
       url('https:// or http://', /^https?:\/\//).default('https://api.github.com'),
       'API address; differs on GitHub Enterprise',
       { env: ['GITHUB_API_URL'] },
+    ),
+    appId: setting(z.string().min(1).optional(), 'Log in as this GitHub App, in place of a token', {
+      env: ['GITHUB_APP_ID'],
+    }),
+    appPrivateKey: setting(z.string().min(1).optional(), 'Private key of the App (PEM)', {
+      env: ['GITHUB_APP_PRIVATE_KEY'],
+      secret: true,
+    }),
+    appInstallationId: setting(
+      z.string().regex(/^\d+$/, 'must be a number').optional(),
+      'Installation of the App that may read the repository',
+      { env: ['GITHUB_APP_INSTALLATION_ID'] },
     ),
     webhookSecret: setting(z.string().min(1).optional(), 'Secret that signs webhook deliveries', {
       env: ['GITHUB_WEBHOOK_SECRET'],

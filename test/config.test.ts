@@ -341,6 +341,7 @@ async function shown(form: Output['form'], sources: true | undefined, env: Recor
     style: (_, line) => line,
     print,
     hint: print,
+    status: () => {},
     json: (value) => print(JSON.stringify(value)),
   };
   const manifest = makeManifest(operations, '0.0.0');

@@ -28,7 +28,13 @@ const ZONES: readonly Zone[] = [
   {
     zone: 'daemon',
     holds: ['daemon.ts'],
-    may: ['config', 'diagnosis', 'http', 'mcp', 'metrics', 'operations', ...ROOMS, ...BASE],
+    may: ['config', 'diagnosis', 'composition', 'http', 'mcp', 'metrics', 'operations', ...ROOMS, ...BASE],
+  },
+  // Parts of the composition that a command without a daemon builds the same way.
+  {
+    zone: 'composition',
+    holds: ['asset-dependency.ts', 'asset-rooms.ts', 'standalone.ts'],
+    may: [...ROOMS, ...BASE],
   },
   { zone: 'config', holds: ['config.ts'], may: ['root'] },
   // The questions of `reeve doctor`, put together for the daemon and for the command line alike.
@@ -38,14 +44,14 @@ const ZONES: readonly Zone[] = [
   {
     zone: 'cli/commands',
     holds: ['cli/commands/'],
-    may: ['cli', 'cli/worker', 'run', 'config', 'diagnosis', 'mcp', 'operations', ...ROOMS, ...BASE],
+    may: ['cli', 'cli/worker', 'run', 'config', 'diagnosis', 'composition', 'mcp', 'operations', ...ROOMS, ...BASE],
   },
   // The agent host keeps its leases as every holder of a lock does.
   { zone: 'cli/worker', holds: ['cli/worker/'], may: ['cli', 'coordinator/locks', 'root'] },
-  { zone: 'cli', holds: ['cli/'], may: ['config', 'operations', 'root'], types: ['system'] },
+  { zone: 'cli', holds: ['cli/'], may: ['config', 'operations', 'root'], types: ['sync', 'system'] },
   { zone: 'http', holds: ['http/'], may: ['operations', 'events', 'root'] },
   { zone: 'mcp', holds: ['mcp/'], may: ['operations', 'events', 'root'] },
-  { zone: 'metrics', holds: ['metrics/'], may: ['operations', 'events', 'root'], types: ['system'] },
+  { zone: 'metrics', holds: ['metrics/'], may: ['operations', 'events', 'root'], types: ['sync', 'system'] },
 
   { zone: 'operations', holds: ['operations/'], may: [...ROOMS, 'events', 'root'] },
 
@@ -82,6 +88,8 @@ const ZONES: readonly Zone[] = [
       'errors.ts',
       'hold.ts',
       'log.ts',
+      'manifest-globs.ts',
+      'schedule.ts',
       'service.ts',
       'settings.ts',
       'systemd.ts',
@@ -98,7 +106,8 @@ const RESERVES: readonly Reserve[] = [
   { names: ['process.env', 'process.exit', 'process.exitCode', 'process.abort'], only: PROCESS },
   { names: ['process.on', 'process.once', 'process.addListener', 'process.prependListener'], only: PROCESS },
   { names: ['Date.now', 'new Date()', 'performance.now', 'setTimeout', 'setInterval'], only: ['clock.ts'] },
-  { names: ['import process', 'import timers', 'import timers/promises'], only: [] },
+  { names: ['import timers/promises'], only: ['clock.ts'] },
+  { names: ['import process', 'import timers'], only: [] },
 ];
 
 const BARRELS = ['operations/index.ts'];

@@ -1,5 +1,6 @@
 import { openApi } from '../../src/http/openapi.ts';
 import { operations } from '../../src/operations/index.ts';
+import { manifestSchema } from '../../src/registry/manifest-schema.ts';
 import { settingsSchema } from '../../src/settings.ts';
 import { readVersion } from '../../src/version.ts';
 import { cliPage } from './cli.ts';
@@ -17,6 +18,7 @@ export const PAGES: Readonly<Record<string, () => string>> = {
   'docs/keys.md': keysPage,
   'docs/operations.md': operationsPage,
   'docs/settings.md': settingsPage,
+  'schemas/manifest.schema.json': () => json(manifestSchema()),
   'schemas/openapi.json': () => json(openApi(operations, readVersion())),
   'schemas/reeve.schema.json': () => json(settingsSchema()),
 };

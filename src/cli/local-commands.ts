@@ -43,6 +43,21 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
     module: 'schema',
   },
   {
+    words: 'asset validate',
+    summary: 'Check manifests here, without a daemon',
+    description: 'Prints file:line:column for whatever is wrong, and exits with 10 if something is.',
+    args: [{ name: 'path', description: 'Files or folders', required: true, variadic: true }],
+    examples: ['reeve asset validate assets', 'reeve asset validate tools/ping/manifest.yaml --json'],
+    exits: [0, 2, 10],
+    module: 'asset-validate',
+  },
+  {
+    words: 'asset schema',
+    summary: 'Print the JSON Schema of a manifest, for editors',
+    examples: ['reeve asset schema > manifest.schema.json'],
+    module: 'asset-schema',
+  },
+  {
     words: 'mcp',
     summary: 'Serve the tools of a running daemon over MCP on standard input and output',
     examples: ['claude mcp add reeve -- reeve mcp', 'reeve mcp --url http://127.0.0.1:7420'],

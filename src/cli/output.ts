@@ -11,6 +11,8 @@ export interface Output {
   readonly style: Style;
   readonly print: (text: string) => void;
   readonly hint: (text: string) => void;
+  /** A line on a terminal's standard error that the next one replaces; nothing takes it away. Elsewhere it is not shown. */
+  readonly status: (text?: string) => void;
   /** The whole answer as one JSON object. */
   readonly json: (value: unknown) => void;
 }
@@ -37,6 +39,7 @@ export function createOutput({ json, color = true, env, stdout, stderr }: Output
     style: (format, text) => (hasColor ? styleText(format, text, { validateStream: false }) : text),
     print: (text) => void stdout.write(`${text}\n`),
     hint: (text) => void stderr.write(`${text}\n`),
+    status: (text = '') => void (stderr.isTTY && stderr.write(`\r\u001b[2K${text}`)),
     json: (value) => void stdout.write(`${JSON.stringify(project(value, fields))}\n`),
   };
 }

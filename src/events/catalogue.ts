@@ -60,6 +60,21 @@ export const EVENTS = {
     says: 'A feature was switched on or off; empty is its default',
     payload: z.looseObject({ name: text, from: text, to: text, by: text }),
   },
+  'sync:published': {
+    stream: 'system',
+    says: 'A sync published a commit',
+    payload: z.looseObject({ source: text, commit: text }),
+  },
+  'sync:held': {
+    stream: 'system',
+    says: 'A change of the assets waits for a person',
+    payload: z.looseObject({ source: text, hold: text, says: text }),
+  },
+  'sync:failed': {
+    stream: 'system',
+    says: 'A sync failed; the assets stay as they were',
+    payload: z.looseObject({ source: text, code: text, problem: text }),
+  },
 
   'task:state_changed': {
     stream: 'task',
@@ -116,6 +131,8 @@ export const EVENTS = {
 
   'asset:added': { stream: 'sync', says: 'A sync found a new asset', payload: ofAsset },
   'asset:changed': { stream: 'sync', says: 'A sync found an asset changed', payload: ofAsset },
+  'asset:moved': { stream: 'sync', says: 'A sync found an asset at another path', payload: ofAsset },
+  'asset:repaired': { stream: 'sync', says: 'A deleted or edited asset was put back', payload: ofAsset },
   'asset:removed': { stream: 'sync', says: 'A sync found an asset gone', payload: ofAsset },
 } as const satisfies Record<string, EventRow>;
 

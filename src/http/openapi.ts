@@ -75,6 +75,12 @@ function describe(operation: Operation, schemas: Json): Json {
     'x-access': access,
     parameters: [
       ...inPath.map((property) => parameter(property, 'path')),
+      ...Object.entries(http.headers ?? {}).map(([header, property]) => ({
+        name: header,
+        in: 'header',
+        required: false,
+        schema: properties[property],
+      })),
       ...(hasBody ? [] : rest.map((property) => parameter(property, 'query'))),
     ],
     ...(hasBody &&

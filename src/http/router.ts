@@ -35,7 +35,7 @@ export function registerOperations(app: FastifyInstance, options: RouterOptions)
           caller: callerOf(request),
           signal: AbortSignal.any([options.draining, goneSignal(reply)]),
         };
-        const input = inputOf(request, properties);
+        const input = { ...inputOf(request, properties), ...headersOf(request, operation) };
         if (operation.follow && request.headers.accept?.includes('text/event-stream')) {
           const since = request.headers['last-event-id'];
           const events = follow(operation, context, { ...input, ...(since && { since }) });
@@ -66,6 +66,11 @@ function inputOf({ query, params, body = {} }: FastifyRequest, properties: Prope
   const texts = { ...(query as object), ...(params as object) } as Record<string, string | string[]>;
   const read = Object.entries(texts).map(([name, text]) => [name, fromText(properties[name] ?? {}, String(text))]);
   return { ...body, ...Object.fromEntries(read) };
+}
+
+function headersOf({ headers }: FastifyRequest, { http }: Operation): Record<string, unknown> {
+  const given = Object.entries(http.headers ?? {}).filter(([header]) => headers[header] !== undefined);
+  return Object.fromEntries(given.map(([header, name]) => [name, headers[header]]));
 }
 
 /** Aborted when the caller hangs up before the answer is complete. */

@@ -8,6 +8,7 @@ import type { Rooms } from '../operations/rooms.ts';
 import { type Service, service } from '../service.ts';
 import { callerOf, isLoopbackHost, refuseForeignPages } from './auth.ts';
 import { registerDocs } from './docs.ts';
+import { registerWebhook, type WebhookHandler } from './github.ts';
 import { noSuchRoute, requestError, sendProblem } from './problem.ts';
 import { registerOperations } from './router.ts';
 
@@ -26,6 +27,8 @@ export interface HttpOptions {
   readonly metrics: HttpMetrics;
   /** Doors of other protocols that live on this server: the path, and what answers there. */
   readonly mounts: Readonly<Record<string, Mount>>;
+  /** Deliveries of GitHub, and how large one may be. */
+  readonly webhook: { readonly handle: WebhookHandler; readonly mostBytes: number };
 }
 
 export type Mount = (
@@ -53,7 +56,8 @@ export function httpServer(options: HttpOptions): HttpServer {
     const { host, port, drainMs, clock, log, onDrain } = options;
     if (!isLoopbackHost(host)) throw new ReeveError('INSECURE_BIND', { host });
     const draining = new AbortController();
-    const app = build(options, draining.signal);
+    const arrivals: Arrivals = { count: 0 };
+    const app = build(options, draining.signal, arrivals);
     try {
       url = await app.listen({ host, port });
     } catch (error) {
@@ -66,7 +70,7 @@ export function httpServer(options: HttpOptions): HttpServer {
     return async () => {
       onDrain();
       draining.abort();
-      if (await hasCallers(app)) await clock.sleep(LINGER_MS);
+      if (await hasCallers(app)) await untilQuiet(arrivals, clock, drainMs);
       const late = () => new ReeveError('SHUTTING_DOWN');
       await withDeadline(clock, drainMs, app.close(), late).catch(() => {
         log.warn('requests were cut off: they took longer than the drain time', { drainMs });
@@ -83,15 +87,30 @@ export function httpServer(options: HttpOptions): HttpServer {
 }
 
 /**
- * Closing at once would reset requests that are on their way, on connections kept open and on new ones. For this long
- * they are still taken, turned away with `connection: close`, and so go elsewhere by themselves.
+ * Closing at once would reset requests that are on their way, on connections kept open and on new ones. Until none has come
+ * for a while they are still taken, turned away with `connection: close`, and so go elsewhere by themselves. Several looks,
+ * because a daemon under load may be late to notice those that wait at its door.
  */
-const LINGER_MS = 100;
+async function untilQuiet(arrivals: Arrivals, clock: Clock, mostMs: number): Promise<void> {
+  const deadline = clock.now() + Math.min(mostMs, MOST_LINGER_MS);
+  for (let quiet = 0, seen = arrivals.count; quiet < QUIET_LOOKS && clock.now() < deadline; seen = arrivals.count) {
+    await clock.sleep(LOOK_MS);
+    quiet = arrivals.count === seen ? quiet + 1 : 0;
+  }
+}
+const LOOK_MS = 25;
+const QUIET_LOOKS = 4;
+const MOST_LINGER_MS = 3_000;
+
+/** How many requests have come. */
+interface Arrivals {
+  count: number;
+}
 
 const hasCallers = (app: FastifyInstance): Promise<boolean> =>
   new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count > 0)));
 
-function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
+function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals): FastifyInstance {
   const { bodyLimitBytes, log, metrics, host, mounts } = options;
   const app = Fastify({
     bodyLimit: bodyLimitBytes,
@@ -102,6 +121,7 @@ function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
   });
 
   app.addHook('onRequest', async (request, reply) => {
+    arrivals.count += 1;
     refuseForeignPages(request, host);
     void reply.header('x-content-type-options', 'nosniff').header('cache-control', 'no-store');
     if (draining.aborted) {
@@ -135,6 +155,7 @@ function build(options: HttpOptions, draining: AbortSignal): FastifyInstance {
 
   registerOperations(app, { ...options, draining });
   registerDocs(app, options);
+  registerWebhook(app, options.webhook.handle, options.webhook.mostBytes);
   app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
   for (const [path, mount] of Object.entries(mounts)) {
     app.all(path, async (request, reply) => {

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { EVENTS, type ReeveEvent } from '../events/catalogue.ts';
+import type { SourceStatus } from '../sync/sync.ts';
 import type { DependencyState } from '../system/readiness.ts';
 import { type LockCounts, lockMetrics } from './lock-metrics.ts';
 
@@ -11,6 +12,7 @@ export interface MetricsOptions {
   readonly redisRestarts: () => number;
   /** Asked on each scrape. */
   readonly locksHeld: () => Promise<LockCounts>;
+  readonly sources: () => Promise<readonly SourceStatus[]>;
 }
 
 export interface Metrics {
@@ -21,7 +23,7 @@ export interface Metrics {
 }
 
 /** Prometheus figures. Labels are of few values: routes and event names, never ids. */
-export function createMetrics({ version, dependencies, redisRestarts, locksHeld }: MetricsOptions): Metrics {
+export function createMetrics({ version, dependencies, redisRestarts, locksHeld, sources }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   // Its default of 10 ms wakes an idle daemon a hundred times a second.
@@ -66,6 +68,7 @@ export function createMetrics({ version, dependencies, redisRestarts, locksHeld 
     },
   });
   const locks = lockMetrics(registry, locksHeld);
+  const tellSources = sourceGauges(registers, sources);
   return {
     contentType: registry.contentType,
     async text() {
@@ -75,6 +78,7 @@ export function createMetrics({ version, dependencies, redisRestarts, locksHeld 
       }
       // Without Redis there are no figures about locks, and all the others are wanted more than ever.
       await locks.collect().catch(() => {});
+      await tellSources();
       return registry.metrics();
     },
     observe: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
@@ -83,5 +87,26 @@ export function createMetrics({ version, dependencies, redisRestarts, locksHeld 
       events.inc({ stream: event.stream, event: Object.hasOwn(EVENTS, event.event) ? event.event : 'other' });
       if (event.stream === 'lock') locks.count(event);
     },
+  };
+}
+
+/** How the asset sources are. A Redis that does not answer shows in the dependencies; the figures then stay as they were. */
+function sourceGauges(registers: Registry[], sources: MetricsOptions['sources']): () => Promise<void> {
+  const gauge = (name: string, help: string, ...more: string[]) =>
+    new Gauge({ name, help, labelNames: ['source', ...more], registers });
+  const quota = gauge('reeve_github_rate_limit_remaining', 'Requests that GitHub still takes this hour');
+  const assets = gauge('reeve_assets', 'Assets that are served');
+  const bad = gauge('reeve_assets_bad', 'Files that are bad or in conflict');
+  const synced = gauge('reeve_sync_last_success_timestamp_seconds', 'When assets were last published');
+  const failures = gauge('reeve_sync_failures', 'How many times in a row a source has failed');
+  return async () => {
+    for (const one of await sources().catch(() => [])) {
+      const source = { source: one.name };
+      assets.set(source, one.assets);
+      bad.set(source, one.errors);
+      failures.set(source, one.failures);
+      if (one.quota) quota.set(source, one.quota.remaining);
+      if (one.synced_at) synced.set(source, Date.parse(one.synced_at) / 1000);
+    }
   };
 }

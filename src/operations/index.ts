@@ -1,9 +1,12 @@
 import { agentOperations } from './agents.ts';
+import { assetTroubleOperations } from './asset-trouble.ts';
+import { assetOperations } from './assets.ts';
 import { eventOperations } from './events.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
 import type { Operation } from './operation.ts';
 import { settingOperations } from './settings.ts';
+import { syncOperations } from './sync.ts';
 import { systemOperations } from './system.ts';
 import { taskOperations } from './tasks.ts';
 import { whyOperations } from './why.ts';
@@ -20,4 +23,7 @@ export const operations: readonly Operation[] = [
   ...taskOperations,
   ...agentOperations,
   ...whyOperations,
+  ...assetOperations,
+  ...assetTroubleOperations,
+  ...syncOperations,
 ];

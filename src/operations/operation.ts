@@ -59,6 +59,8 @@ export interface HttpForm {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Under /api/v1, unless it starts with a double slash: '//readyz' is /readyz. {names} are taken from the input. */
   readonly path: string;
+  /** Headers that fill an input: { 'if-match': 'if_match' }. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Which of `answers` an output is. Default 200. */
   readonly status?: (output: never) => number;
   /** The statuses it may answer with when nothing went wrong, and what each means. 204 has no body. */

@@ -8,9 +8,21 @@ import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import type { ReeveError } from '../errors.ts';
 import type { EventLog } from '../events/event-log.ts';
 import type { Tail } from '../events/tail.ts';
+import type { Library } from '../registry/library.ts';
+import type { ManifestWrite } from '../registry/manifest-edit.ts';
+import type { Sync } from '../sync/sync.ts';
 import type { LiveSettings } from '../system/live-settings.ts';
 import type { System } from '../system/system.ts';
 import type { Why } from '../why/why.ts';
+
+/** Writes one file as a commit of a source and syncs it. Refuses with ASSET_CHANGED if `base` is no longer at the path. */
+export interface WriteBack {
+  write(
+    source: string,
+    write: ManifestWrite,
+    as: { readonly message: string; readonly by: string },
+  ): Promise<{ readonly commit: string }>;
+}
 
 /** The rooms an operation may ask, as daemon.ts built them. */
 export interface Rooms {
@@ -27,6 +39,10 @@ export interface Rooms {
   readonly taskDesk: TaskDesk;
   readonly roster: Roster;
   readonly clock: Clock;
+  /** All assets of all sources. */
+  readonly library: Library;
+  readonly sync: Sync;
+  readonly writeBack: WriteBack;
   /** Gives errors of the media (Redis, SQL) their code; undefined if it is none of theirs. */
   readonly explain: (error: unknown) => ReeveError | undefined;
 }

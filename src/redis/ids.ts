@@ -81,6 +81,8 @@ export const ID_RULES = {
   day: { form: '[0-9]{4}-[0-9]{2}-[0-9]{2}', says: 'a UTC day such as 2026-03-18' },
   generation: { form: '[1-9][0-9]{0,15}', says: 'a whole number above 0' },
   blob: { form: '[0-9a-f]{64}|[0-9a-f]{40}', says: 'a Git object id: 40 or 64 lower-case hexadecimal digits' },
+  version: { form: '[0-9A-Za-z][0-9A-Za-z.+-]{0,127}', says: 'a semantic version of at most 128 characters' },
+  delivery: { form: '[A-Za-z0-9][A-Za-z0-9-]{0,63}', says: 'letters, digits and "-", at most 64' },
   category: oneOf('tool', 'prompt', 'skill'),
   state: oneOf('DRAFT', 'SUBMITTED', 'REVIEWING', 'APPROVED', 'APPLYING', 'COMPLETED', 'REJECTED', 'CANCELLED'),
   eventType: oneOf('task', 'approval', 'lock'),

@@ -22,6 +22,7 @@ export function aDoor(rooms: TestRooms, more: Partial<HttpOptions> = {}): Door {
     dependencies: () => rooms.readiness.ask(),
     redisRestarts: () => 0,
     locksHeld: async () => ({ task: 0, resource: 0, agent: 0 }),
+    sources: () => rooms.sync.status(),
   });
   const stopCounting = rooms.tail.listen((event) => metrics.count(event));
   const mcp = mcpDoor({
@@ -43,6 +44,7 @@ export function aDoor(rooms: TestRooms, more: Partial<HttpOptions> = {}): Door {
     onDrain: () => rooms.readiness.drain(),
     metrics,
     mounts: { '/mcp': mcp.mount },
+    webhook: { handle: rooms.webhook, mostBytes: 1_000_000 },
     ...more,
   });
   onTestFinished(async () => {

@@ -1,6 +1,8 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
+import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
 import { systemClock } from '../../src/clock.ts';
+import { loadConfig } from '../../src/config.ts';
 import { Roster } from '../../src/coordinator/agents/roster.ts';
 import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
@@ -95,6 +97,7 @@ interface EventRoomOptions extends Partial<ConnectionOptions> {
 }
 
 export interface TestRooms extends Rooms {
+  readonly webhook: AssetRooms['webhook'];
   readonly readiness: Readiness;
   readonly connection: Connection;
 }
@@ -155,23 +158,22 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock: systemClock });
   const roster = new Roster({ connection, keys, places: locks, clock: systemClock });
   const why = new Why([explainTasks(tasks), explainLocks(locks)]);
-  return {
-    system,
-    events,
-    tail,
-    live,
-    why,
-    locks,
-    lockDesk,
-    deadlocks,
-    tasks,
-    taskDesk,
-    roster,
-    clock,
-    explain,
-    readiness,
+  const { config } = loadConfig({ env: {}, cwd: '/nonexistent' });
+  const { sync, library, writeBack, webhook, ...assetRooms } = createAssetRooms({
+    config,
     connection,
-  };
+    mode: more.space?.mode ?? 'standalone',
+    clock,
+    log,
+    fetch,
+    env: {},
+    holder: 'test',
+    events,
+  });
+  onTestFinished(() => assetRooms.close());
+  const assets = { sync, library, writeBack, webhook };
+  const work = { live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster };
+  return { system, events, tail, ...work, ...assets, clock, explain, readiness, connection };
 }
 
 interface RoomsOptions extends EventRoomOptions {

@@ -24,6 +24,12 @@ export async function undeclaredKeys(redis: Redis, ...spaces: readonly KeyspaceO
   return complaints.sort();
 }
 
+/** For the end of each test: throws when there is such a key. */
+export async function refuseStrayKeys(redis: Redis, ...spaces: readonly KeyspaceOptions[]): Promise<void> {
+  const stray = await undeclaredKeys(redis, ...spaces);
+  if (stray.length > 0) throw new Error(`stray keys: ${stray.join('; ')}`);
+}
+
 async function allKeys(redis: Redis): Promise<Set<string>> {
   const found = new Set<string>();
   let cursor = '0';
@@ -33,4 +39,10 @@ async function allKeys(redis: Redis): Promise<Set<string>> {
     cursor = next;
   } while (cursor !== '0');
   return found;
+}
+
+/** For hooks, where nothing is expected: throws if there is such a key. */
+export async function refuseUndeclaredKeys(redis: Redis, ...spaces: readonly KeyspaceOptions[]): Promise<void> {
+  const complaints = await undeclaredKeys(redis, ...spaces);
+  if (complaints.length > 0) throw new Error(complaints.join('\n'));
 }

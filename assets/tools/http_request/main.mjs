@@ -1,4 +1,4 @@
-/** Sends one request. `config` holds the values of config_schema, `input` those of agent_specs.parameters. */
+/** Sends one request. `input` holds the values of agent_specs.parameters, `config` those of config_schema. */
 export async function run({ method, url, body }, config = {}) {
   const target = new URL(url, config.base_url || undefined);
   const response = await fetch(target, {

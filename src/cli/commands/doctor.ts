@@ -37,9 +37,8 @@ async function asked(client: Client): Promise<readonly Finding[]> {
 
 async function here(flags: Flags, { env, cwd }: Surroundings, token?: string): Promise<readonly Finding[]> {
   let config: Probes['config'];
-  let sources: Readonly<Record<string, string>>;
   try {
-    ({ config, sources } = loadConfig({ flags, env, cwd }));
+    ({ config } = loadConfig({ flags, env, cwd }));
   } catch (error) {
     const { message, next } = asReeveError(error);
     return [{ check: 'configuration', result: 'fail', says: message, fix: next }];
@@ -55,8 +54,15 @@ async function here(flags: Flags, { env, cwd }: Surroundings, token?: string): P
   const store = await probeStore(config);
   try {
     const prd = choosePrdFile(config.prd.path, cwd, config.dataDir);
-    const assets = { dir: config.assets.dir, named: sources['assets.dir'] !== 'default' };
-    const probes: Probes = { config, clock: systemClock, fetch, prd, assets, redis: redis.probe, store: store.probe };
+    const probes: Probes = {
+      config,
+      clock: systemClock,
+      fetch,
+      path: env.PATH ?? '',
+      prd,
+      redis: redis.probe,
+      store: store.probe,
+    };
     const checks = checklist(probes).filter(({ name }) => !(name === 'tasks' && prd.sample));
     const findings = await diagnose(checks, (error) => redisFailure(error, redis.connection?.address ?? ''));
     return [

@@ -1,0 +1,230 @@
+import { execFile, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { load } from 'js-yaml';
+import { systemClock } from '../src/clock.ts';
+import { fieldsOf } from '../src/registry/asset.ts';
+import { MANIFEST } from '../src/registry/manifest-schema.ts';
+import { startTestRedis, type TestRedis } from '../test/support/redis.ts';
+import type { Metric } from './harness.ts';
+import type { SyncFigures, SyncPlace } from './sync-process.ts';
+
+const run = promisify(execFile);
+
+const MANIFESTS = 10_000;
+const CHANGED = 60;
+
+/** What a sync asks for, and how long the first one of ten thousand manifests takes beside doing just that by hand. */
+export async function assetsSync(rounds: number): Promise<Metric[]> {
+  await using github = await githubProcess();
+  await github.tell({
+    commit: Object.fromEntries(Array.from({ length: MANIFESTS }, (_, at) => [path(at), manifest(at, 1)])),
+  });
+  const firsts: First[] = [];
+  const floors: number[] = [];
+  let requests: Requests | undefined;
+  for (let round = 0; round < rounds; round++) {
+    await using redis = await startTestRedis();
+    floors.push(await floor(github.dir, redis));
+    await redis.flush();
+    const { first, ...counted } = await syncs(github, redis);
+    firsts.push(first);
+    requests = counted;
+  }
+  const took = median(firsts.map(({ ms }) => ms));
+  const base = median(floors);
+  const ratio = took / base;
+  const worst = (pick: (one: First) => number) => Math.max(...firsts.map(pick));
+  const { unchanged, unchangedQuota, changed, initial } = requests!;
+  const mostChanged = 2 + Math.ceil(CHANGED / 25);
+  const atMost = (name: string, value: number, unit: string, most: number): Metric => ({
+    name,
+    value,
+    unit,
+    bar: `at most ${most}`,
+    ok: value <= most,
+  });
+  return [
+    atMost('requests of an unchanged poll', unchanged, 'requests', 1),
+    atMost('quota of an unchanged poll', unchangedQuota, 'units', 0),
+    atMost(`requests for ${CHANGED} changed of ${MANIFESTS}`, changed, 'requests', mostChanged),
+    atMost(`requests of the first sync of ${MANIFESTS}`, initial, 'requests', 4),
+    {
+      name: `first sync of ${MANIFESTS} manifests`,
+      value: round(took),
+      unit: 'ms',
+      floor: round(base),
+      ratio: round(ratio, 2),
+      bar: 'at most 3 × the floor; goal 1.5 ×',
+      ok: ratio <= 3,
+    },
+    atMost('event loop, longest stretch of work', round(worst(({ loopMs }) => loopMs)), 'ms', 100),
+    atMost(
+      'Redis, longest command',
+      round(
+        worst(({ redisMs }) => redisMs),
+        1,
+      ),
+      'ms',
+      50,
+    ),
+    atMost('peak memory of the process', round(worst(({ rssMb }) => rssMb)), 'MB', 400),
+  ];
+}
+
+interface First {
+  readonly ms: number;
+  readonly loopMs: number;
+  readonly redisMs: number;
+  readonly rssMb: number;
+}
+
+interface Requests {
+  readonly initial: number;
+  readonly unchanged: number;
+  readonly unchangedQuota: number;
+  readonly changed: number;
+}
+
+async function syncs(github: GithubProcess, redis: TestRedis): Promise<Requests & { readonly first: First }> {
+  await using child = await start(new URL('./sync-process.ts', import.meta.url));
+  const { url, token, name } = github;
+  await child.tell({ open: { redis: redis.options, url, token, name } satisfies SyncPlace });
+  const sync = async (wanted: string) => {
+    const figures = (await child.tell({ run: true })) as SyncFigures;
+    if (figures.outcome === wanted) return figures;
+    throw new Error(`the sync was ${figures.outcome}, not ${wanted}: ${JSON.stringify(figures.problem)}`);
+  };
+  const probe = redis.client();
+  await probe.config('SET', 'slowlog-log-slower-than', '1000');
+  await probe.slowlog('RESET');
+  await github.count();
+  const first = await sync('published');
+  const slow = (await probe.slowlog('GET', '1000')) as [number, number, number][];
+  const redisMs = Math.max(0, ...slow.map(([, , microseconds]) => microseconds / 1000));
+  const initial = (await github.count()).requests;
+  await sync('unchanged');
+  const idle = await github.count();
+  const fresh = String(systemClock.now());
+  const changes = Array.from({ length: CHANGED }, (_, at) => [path(at * 7), manifest(at * 7, 2, fresh)]);
+  await github.tell({ commit: Object.fromEntries(changes) });
+  await sync('published');
+  const { requests: changed } = await github.count();
+  return { first: { ...first, redisMs }, initial, unchanged: idle.requests, unchangedQuota: idle.quota, changed };
+}
+
+/** The same done by hand: clone, read every file, parse, validate, write all hashes with one pipeline. */
+async function floor(repo: string, redis: TestRedis): Promise<number> {
+  const dir = await mkdtemp(join(tmpdir(), 'reeve-floor-'));
+  const client = redis.client();
+  try {
+    const began = performance.now();
+    await run('git', ['clone', '--quiet', '--depth=1', `file://${repo}`, dir]);
+    const pipeline = client.pipeline();
+    for (const name of await readdir(join(dir, 'tools'))) {
+      const text = await readFile(join(dir, 'tools', name, 'manifest.yaml'), 'utf8');
+      const asset = MANIFEST.parse(load(text));
+      const fields = fieldsOf({
+        ...asset,
+        id: asset.id,
+        github_path: name,
+        github_sha: '',
+        created_at: 0,
+        updated_at: 0,
+      });
+      pipeline.hset(`floor:${asset.id}`, fields);
+    }
+    await pipeline.exec();
+    return performance.now() - began;
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+interface Child extends AsyncDisposable {
+  /** The first thing it said. */
+  readonly said: unknown;
+  /** Sends an order and waits for the answer. */
+  tell(order: object): Promise<unknown>;
+}
+
+interface GithubProcess extends Child {
+  readonly url: string;
+  readonly token: string;
+  readonly name: string;
+  readonly dir: string;
+  count(): Promise<{ readonly requests: number; readonly quota: number }>;
+}
+
+async function start(file: URL): Promise<Child> {
+  const child = fork(file, { stdio: 'inherit' });
+  const answer = async () => ((await once(child, 'message')) as [unknown])[0];
+  const said = await answer();
+  return {
+    said,
+    tell: async (order) => {
+      const answered = answer();
+      child.send(order);
+      return answered;
+    },
+    async [Symbol.asyncDispose]() {
+      const gone = once(child, 'exit');
+      child.disconnect();
+      await gone;
+    },
+  };
+}
+
+async function githubProcess(): Promise<GithubProcess> {
+  const child = await start(new URL('./github-process.ts', import.meta.url));
+  const about = child.said as Pick<GithubProcess, 'url' | 'token' | 'name' | 'dir'>;
+  const count = async () => (await child.tell({ count: true })) as { requests: number; quota: number };
+  return { ...child, ...about, count };
+}
+
+const path = (at: number): string => `tools/t${at}/manifest.yaml`;
+
+/** About 1.5 KB, as a tool with some settings is. */
+const manifest = (at: number, minor: number, fresh = ''): string => `# Tool ${at} ${fresh}
+id: tool_${at}
+version: 1.${minor}.0
+category: tool
+name: Tool number ${at}
+description: Looks things up in the collection number ${at} and answers with what it found there, best match first.
+author: Team ${at % 50}
+tags: [search, lookup, group-${at % 100}]
+config_schema:
+${['endpoint', 'api_key', 'region', 'timeout', 'verbose']
+  .map(
+    (name, index) =>
+      `  - name: ${name}\n    label: The ${name} of tool ${at}\n    type: ${['string', 'secret', 'select', 'number', 'boolean'][index]}\n    required: ${index < 2}${index === 2 ? '\n    options: [eu, us, asia]' : ''}`,
+  )
+  .join('\n')}
+agent_specs:
+  function_name: lookup_${at}
+  description: Call this to look something up in collection ${at}. It is quick and has no side effects.
+  parameters:
+    type: object
+    properties:
+      query:
+        type: string
+        description: What to look for, in plain words
+      limit:
+        type: integer
+        description: How many answers at most
+        minimum: 1
+        maximum: 50
+    required: [query]
+runtime:
+  language: python
+  entry: main.py
+  handler: run
+  dependencies: [requests, beautifulsoup4]
+permissions: [network]
+`;
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+const round = (value: number, digits = 0): number => Math.round(value * 10 ** digits) / 10 ** digits;

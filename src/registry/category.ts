@@ -1,0 +1,2 @@
+export const CATEGORIES = ['tool', 'prompt', 'skill'] as const;
+export type Category = (typeof CATEGORIES)[number];

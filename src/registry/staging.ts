@@ -1,0 +1,69 @@
+import type { RedisClient } from '../redis/connection.ts';
+import type { Keyspace } from '../redis/keys.ts';
+import { type Command, send, spread } from './transaction.ts';
+import type { Draft } from './writes.ts';
+
+const AT_ONCE = 500;
+
+/**
+ * Writes a large publish beside the live keys, in pieces small enough that Redis serves others in between, and returns the
+ * renames that make it visible. The journal names every key before it is written: a crash leaves nothing unknown behind.
+ */
+export async function stage(client: RedisClient, keys: Keyspace, fence: number, draft: Draft): Promise<Command[]> {
+  const { structures, assets, search, outbox, rest, rebuild } = draft;
+  const events = keys.assetStageEvents(String(fence));
+  const names = [
+    ...structures.map(({ staged }) => staged),
+    events,
+    ...search.newKeys,
+    ...assets.map(({ staged }) => staged),
+  ];
+  await send(client, spread(['RPUSH', keys.assetStageJournal()], names, AT_ONCE));
+  for (const { live, staged, writes, isKept } of structures) {
+    if (!rebuild || isKept) await client.call('COPY', live, staged, 'REPLACE');
+    await send(client, writes(staged));
+  }
+  await send(
+    client,
+    (function* () {
+      for (const { staged, fields } of assets) yield ['HSET', staged, ...fields()] as Command;
+    })(),
+  );
+  await send(client, spread(['RPUSH', events], outbox, AT_ONCE));
+  await search.build();
+
+  const swaps: Command[] = [];
+  for (const { live, staged } of structures) {
+    // A structure that became empty has no key, and there is nothing to rename.
+    swaps.push(['UNLINK', live]);
+    if (await client.exists(staged)) swaps.push(['RENAME', staged, live]);
+  }
+  if (outbox.length > 0) swaps.push(['RENAME', events, keys.assetSyncOutbox()]);
+  return [
+    ...swaps,
+    ...assets.map(({ live, staged }): Command => ['RENAME', staged, live]),
+    ...search.flip(),
+    ...rest,
+    ['UNLINK', keys.assetStageJournal()],
+  ];
+}
+
+/**
+ * Removes what an earlier publish staged and never finished. Whoever does this has the highest fencing number, so a paused
+ * publisher whose keys go away here can no longer commit: it watches that number.
+ */
+export async function clearStaging(client: RedisClient, keys: Keyspace, fence: number): Promise<number> {
+  const journal = keys.assetStageJournal();
+  const newest = Number((await client.get(keys.assetSyncFence())) ?? 0);
+  if (newest > fence) return 0;
+  const current = await client.hget(keys.assetSearchIndex(), 'generation');
+  const live = new Set(current ? [keys.assetSearchWords(current), keys.assetSearchDocs(current)] : []);
+  let cleared = 0;
+  for (;;) {
+    const names = await client.lrange(journal, 0, AT_ONCE - 1);
+    if (names.length === 0) return cleared;
+    const leftovers = names.filter((name) => !live.has(name));
+    if (leftovers.length > 0) cleared += await client.unlink(...leftovers);
+    await client.ltrim(journal, names.length, -1);
+  }
+}
