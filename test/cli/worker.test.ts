@@ -329,6 +329,26 @@ describe('a worker that is told to stop', () => {
   });
 });
 
+test('what somebody of the same name holds is left alone, and waited for', async () => {
+  const { type, tasks } = await work({}, {});
+  const agent = `agent-of-${type}`;
+  const { lease } = await call<{ lease: { lock_id: string } }>('POST', `/agents/${agent}/claim`, { type });
+  let told: Promise<unknown> | undefined;
+  const ran = await worker({
+    type,
+    exec: 'echo "$REEVE_TASK_ID"',
+    started: ({ stderr }) =>
+      stderr?.on('data', (chunk) => {
+        if (String(chunk).includes(`somebody of that name has ${tasks[0]}`)) {
+          told ??= call('POST', `/tasks/${tasks[0]}/complete`, { agent, lock_id: lease.lock_id });
+        }
+      }),
+  });
+  await told;
+  expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining(`${tasks[1]} | ${tasks[1]}\n`) });
+  expect(await show(tasks[0]!)).toMatchObject({ status: 'completed' });
+});
+
 test('a task that is taken away is stopped, with all that it started', async () => {
   const { type, tasks } = await work({});
   const running = worker({ type, exec: 'sleep 600 & echo $! > pid-$REEVE_TASK_ID; wait', args: ['--once'] });
@@ -363,6 +383,16 @@ describe('reeve run', () => {
     const { code, stderr } = await run([tasks[0]!, '--agent', 'ann', '--', 'true']);
     expect(code).toBe(5);
     expect(stderr).toContain(`${tasks[0]} cannot be taken now`);
+  });
+
+  test('goes on with a task that its agent has already, and takes no other for it', async () => {
+    const { type, tasks } = await work({}, {});
+    const agent = `agent-of-${type}`;
+    await call('POST', `/agents/${agent}/claim`, { type, task: tasks[0] });
+    const other = await run([tasks[1]!, '--agent', agent, '--type', type, '--', 'true']);
+    expect(other).toMatchObject({ code: 5, stderr: expect.stringContaining(`hands full with ${tasks[0]}`) });
+    expect(await run([tasks[0]!, '--agent', agent, '--type', type, '--', 'true'])).toMatchObject({ code: 0 });
+    expect(await show(tasks[0]!)).toMatchObject({ status: 'completed' });
   });
 });
 

@@ -8,7 +8,7 @@ import type { CommandModule } from '../main.ts';
 import { reportFailure } from '../output.ts';
 import { attempt, leaseLost, type Manner } from '../worker/attempt.ts';
 import { readRules } from '../worker/exit-rules.ts';
-import { listOf, ms, readFlags, seconds } from '../worker/flags.ts';
+import { list, ms, readFlags, seconds } from '../worker/flags.ts';
 import { keepTask } from '../worker/keep-task.ts';
 import { interrupted } from '../worker/leash.ts';
 import { createWorkClient } from '../worker/work-client.ts';
@@ -20,15 +20,13 @@ export const run: CommandModule['run'] = async ({ input, flags }, output, surrou
   const client = await daemonOf(flags, surroundings);
   const work = createWorkClient(() => daemonOf(flags, surroundings));
   const say = (task: string, text: string) => output.hint(`${task}: ${text}`);
-  const card = { agent: given.agent, type: given.type, capabilities: listOf(given.capabilities), concurrency: 1 };
   const wish = { lockId: randomUUID(), leaseClass: 'process', waitSeconds: 0, task: given.task } as const;
-  const held = await work.claim(card, wish, signal);
-  if (!held)
-    throw new ReeveError('TASK_BUSY', {
-      task: given.task,
-      agent: given.agent,
-      why: `${given.agent} has its hands full`,
-    });
+  const held = await work.claim({ ...given, concurrency: 1 }, wish, signal);
+  // With its hands full an agent is told what it has; if that is this very task, it goes on with it.
+  if (held?.task.task_id !== given.task) {
+    const why = `${given.agent} has its hands full${held ? ` with ${held.task.task_id}` : ''}`;
+    throw new ReeveError('TASK_BUSY', { task: given.task, agent: given.agent, why });
+  }
   const isInForeground = process.stdin.isTTY === true;
   const manner: Manner = {
     work,
@@ -58,7 +56,7 @@ const typed = z.object({
   command: z.tuple([z.string()], z.string()),
   agent: z.string().default(() => ownName()),
   type: z.string().optional(),
-  capabilities: z.string().default(''),
+  capabilities: list,
   result: z.string().optional(),
   rollback: z.string().optional(),
   timeout: seconds.optional(),

@@ -8,10 +8,10 @@ import type { Output } from '../output.ts';
 import { hostAgent, type Tally } from '../worker/agent-host.ts';
 import { attempt, type Manner } from '../worker/attempt.ts';
 import { readRules } from '../worker/exit-rules.ts';
-import { count, flag, listOf, ms, readFlags, seconds } from '../worker/flags.ts';
+import { count, flag, list, ms, readFlags, seconds } from '../worker/flags.ts';
 import { keepTask } from '../worker/keep-task.ts';
 import { interrupted } from '../worker/leash.ts';
-import { type AgentCard, createWorkClient } from '../worker/work-client.ts';
+import { createWorkClient } from '../worker/work-client.ts';
 
 /** Hosts an agent: whatever command it is given works on one task after the other until told to stop. */
 export const run: CommandModule['run'] = async ({ input, flags }, output, surroundings) => {
@@ -49,7 +49,7 @@ export const run: CommandModule['run'] = async ({ input, flags }, output, surrou
   output.hint(`${given.agent} waits for work at ${url} (Ctrl-C ends)`);
   try {
     const tally = await hostAgent({
-      card: cardOf(given),
+      card: given,
       leaseClass: given.lease_class,
       limit: given.once ? 1 : (given.drain_after ?? Number.POSITIVE_INFINITY),
       work,
@@ -71,7 +71,7 @@ const typed = z.object({
   exec: z.string().min(1),
   concurrency: count.max(256).default(1),
   type: z.string().optional(),
-  capabilities: z.string().default(''),
+  capabilities: list,
   result: z.string().optional(),
   rollback: z.string().optional(),
   timeout: seconds.optional(),
@@ -90,13 +90,6 @@ const typed = z.object({
   quota_pattern: z.string().optional(),
   auth_pattern: z.string().optional(),
   quiet: flag,
-});
-
-const cardOf = ({ agent, type, capabilities, concurrency }: z.output<typeof typed>): AgentCard => ({
-  agent,
-  type,
-  capabilities: listOf(capabilities),
-  concurrency,
 });
 
 /** With --json, standard output is for the answer alone. */

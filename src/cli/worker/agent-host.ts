@@ -23,6 +23,8 @@ export type Tally = Readonly<Record<Ending['outcome'], number>>;
 const WAIT_SECONDS = 20;
 const AGAIN_MS = 500;
 const AGAIN_AT_MOST_MS = 30_000;
+/** What a former life of ours holds is back within a lease. */
+const FULL_AT_MOST_MS = 5_000;
 /** An answer that nothing is there, though we asked to wait, came too fast if it came within this. */
 const TOO_FAST_MS = 1_000;
 
@@ -90,13 +92,20 @@ class AgentHost {
     for (let inVain = 0; !draining.aborted; ) {
       const askedAt = clock.now();
       const held = await this.#patiently(() => ask(WAIT_SECONDS, draining));
-      // With all its places taken an agent is told again what it has.
       if (held && held.lease.lock_id === lockId) return held;
+      if (held && inVain === 0) this.#sayFull(held);
       inVain = clock.now() - askedAt < TOO_FAST_MS ? inVain + 1 : 0;
-      if (inVain > 0) await this.#pause(inVain - 1);
+      if (inVain > 0) await this.#pause(inVain - 1, AGAIN_MS, FULL_AT_MOST_MS);
     }
     await this.#returnUnseen(lockId, () => ask(0, AbortSignal.timeout(2_000)));
     return undefined;
+  }
+
+  /** With all its places taken an agent is told again what it has; a claim of ours it is not. */
+  #sayFull({ task: { task_id: id } }: Claimed): void {
+    const { card, say } = this.#options;
+    const whose = this.#running.has(id) ? 'its places are fewer than --concurrency' : `somebody of that name has ${id}`;
+    say(`${card.agent} has its hands full: ${whose}. Trying on.`);
   }
 
   /** The daemon may have granted what we no longer waited for; nobody would work on it until its lease ends. */

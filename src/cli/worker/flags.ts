@@ -18,10 +18,11 @@ export function readFlags<S extends z.ZodType>(
   throw new ReeveError('USAGE', { problem: `--${name}: ${issue?.message}`, hint: `reeve ${words} --help` });
 }
 
-export const listOf = (text: string): string[] =>
-  text
-    .split(',')
-    .map((word) => word.trim())
-    .filter(Boolean);
+/** a,b; undefined where nothing was said. */
+export const list = z
+  .string()
+  .transform((text) => text.split(',').map((word) => word.trim()))
+  .pipe(z.array(z.string().min(1)))
+  .optional();
 
 export const ms = (value: number | undefined): number | undefined => (value === undefined ? undefined : value * 1000);

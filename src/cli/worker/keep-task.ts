@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts';
 import { keepAlive } from '../../coordinator/locks/heartbeat.ts';
+import { LEASE_CLASSES } from '../../coordinator/locks/lock.ts';
 import { reason } from '../../errors.ts';
 import type { KeptLease } from './attempt.ts';
 import type { Claimed, WorkClient } from './work-client.ts';
@@ -16,7 +17,7 @@ export interface KeepTaskOptions {
 
 /** Beats for a claimed task as any holder of a lock does: until it is told to stop, or the lease is really over. */
 export function keepTask({ task, lease, ...rest }: Claimed, { work, clock, say }: KeepTaskOptions): KeptLease {
-  const leaseMs = (Date.parse(lease.expires_at) - Date.parse(lease.acquired_at)) * LEASE_LEFT;
+  const leaseMs = LEASE_CLASSES[lease.lease_class].leaseMs * LEASE_LEFT;
   return keepAlive({
     lock: `task:${task.task_id}`,
     lockId: lease.lock_id,

@@ -18,6 +18,7 @@ const claimedSchema = z.looseObject({
     agent_id: z.string(),
     acquired_at: z.string(),
     expires_at: z.string(),
+    lease_class: z.enum(['process', 'agent']),
     attempt: z.number().default(1),
   }),
 });
@@ -29,7 +30,8 @@ export type Told = 'heard' | 'late' | 'unknown';
 export interface AgentCard {
   readonly agent: string;
   readonly type?: string | undefined;
-  readonly capabilities: readonly string[];
+  /** Without it, what is known of the agent counts. */
+  readonly capabilities?: readonly string[] | undefined;
   readonly concurrency: number;
 }
 
