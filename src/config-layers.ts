@@ -15,6 +15,11 @@ export type Layer = Map<string, { readonly value: unknown; readonly source: stri
 
 /** Variables with our prefix that are no settings: what the command line reads, and where the file is. */
 const OTHER_VARIABLES = ['REEVE_CONFIG', 'REEVE_URL', 'REEVE_TOKEN', 'REEVE_OUTPUT', 'REEVE_NO_INPUT'];
+/** What `reeve worker`, `run` and `hold` hand to the commands they run, which may well call reeve themselves. */
+const HANDED_DOWN = [
+  ...['REEVE_AGENT', 'REEVE_AGENT_ID', 'REEVE_LOCK', 'REEVE_LOCK_ID', 'REEVE_FENCING_TOKEN', 'REEVE_ATTEMPT'],
+  ...['REEVE_TASK_ID', 'REEVE_TASK_TITLE', 'REEVE_TASK_FILE', 'REEVE_RESULT_FILE', 'REEVE_EXIT_CODE'],
+];
 /** Kubernetes sets these in every pod beside a service called reeve or reeve-…; nobody typed them. */
 const SERVICE_LINK = /^REEVE_(\w+_)?(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP|SCTP))(_\w+)?$/;
 const isServiceLink = (variable: string, value = ''): boolean =>
@@ -38,7 +43,7 @@ export function fromEnvironment(
   problems: string[],
 ): Layer {
   const layer: Layer = new Map();
-  const known = new Set(OTHER_VARIABLES);
+  const known = new Set([...OTHER_VARIABLES, ...HANDED_DOWN]);
   for (const { name, variables, schema, secret } of settings) {
     for (const variable of variables) {
       known.add(variable);

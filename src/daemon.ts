@@ -3,6 +3,7 @@ import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
+import { Roster } from './coordinator/agents/roster.ts';
 import { LockChannels } from './coordinator/locks/channels.ts';
 import { lockCleanup } from './coordinator/locks/cleanup-job.ts';
 import { countLocks } from './coordinator/locks/count-locks.ts';
@@ -10,7 +11,12 @@ import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from './coordinator/locks/explain-locks.ts';
 import { LockDesk } from './coordinator/locks/lock-desk.ts';
 import { Locks } from './coordinator/locks/locks.ts';
-import { choosePrdFile, inspectPrdFile, makeSample } from './coordinator/prd/prd-file.ts';
+import { createPrdBridge } from './coordinator/prd/bridge.ts';
+import { choosePrdFile, makeSample } from './coordinator/prd/prd-file.ts';
+import { TaskDesk } from './coordinator/tasks/desk.ts';
+import { explainTasks } from './coordinator/tasks/explain-tasks.ts';
+import { Reconciler } from './coordinator/tasks/reconcile.ts';
+import { Tasks } from './coordinator/tasks/tasks.ts';
 import { type DataDirHold, holdDataDir } from './data-dir.ts';
 import { checklist } from './diagnosis.ts';
 import { ReeveError, reason } from './errors.ts';
@@ -185,7 +191,43 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     },
   });
 
+  const taskLimits = () => {
+    const { listed, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } =
+      loaded().config.tasks;
+    return {
+      window: listed,
+      priorityOrder,
+      maxAttempts,
+      retryMs: retrySeconds * 1000,
+      rawGraceMs: rawGraceSeconds * 1000,
+      rawLeaseMs: rawLeaseSeconds * 1000,
+    };
+  };
+  const taskLog = log.child('tasks');
+  const tasks = new Tasks({
+    connection,
+    keyspace: spelling,
+    scripts,
+    locks,
+    clock,
+    log: taskLog,
+    limits: taskLimits,
+    defaultTimeout: () => live.get('task:default_timeout'),
+  });
+  const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock });
+  const reconciler = new Reconciler({
+    tasks,
+    locks,
+    keyspace: spelling,
+    events,
+    clock,
+    log: taskLog,
+    limits: taskLimits,
+  });
+  const roster = new Roster({ connection, keys, places: locks, clock });
+
   const prd = choosePrdFile(config.prd.path, cwd, dataDir);
+  const bridge = createPrdBridge({ path: prd.path, sink: tasks, clock, log: log.child('prd') });
   const prdFile = service('tasks', async () => {
     if (await makeSample(prd)) log.info('sample tasks made', { path: prd.path });
     return undefined;
@@ -236,7 +278,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       required: false,
       embedded: prd.sample,
       address: () => prd.path,
-      check: () => inspectPrdFile(prd.path),
+      check: () => bridge.check(),
     },
     ...sourceDependencies(assets.sync, !isDirNamed),
   ];
@@ -266,7 +308,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         explain,
       ),
   });
-  const why = new Why([explainLocks(locks)]);
+  const why = new Why([explainTasks(tasks), explainLocks(locks)]);
   const { sync, library, writeBack } = assets;
   const rooms: Rooms = {
     system,
@@ -277,6 +319,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     locks,
     lockDesk,
     deadlocks,
+    tasks,
+    taskDesk,
+    roster,
     sync,
     library,
     writeBack,
@@ -332,6 +377,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       prdFile,
       tail,
       counting,
+      taskDesk.listening(),
+      bridge,
+      reconciler.service(),
       jobRunner(jobs, { clock, log: log.child('jobs') }),
       archiver({ events, store, clock, log: log.child('events') }),
       mcpLife,

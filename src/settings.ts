@@ -223,6 +223,27 @@ export const SETTINGS = z.strictObject({
     acquireBurst: setting(z.int().min(1).default(100), 'How often at once, after a rest'),
   }),
 
+  tasks: section('The work queue', {
+    listed: setting(
+      z.int().min(1).max(1_000_000).default(1_000),
+      'How many ready tasks the public list shows; the others wait in order behind it',
+    ),
+    priorityOrder: setting(
+      z.enum(['asc', 'desc', 'auto']).default('auto'),
+      'Which priority comes first: 1 (asc), 10 (desc), or what the dependencies speak for',
+    ),
+    maxAttempts: setting(z.int().min(1).max(1_000).default(3), 'How often a task is tried before it is given up'),
+    retrySeconds: setting(z.number().min(0).max(86_400).default(10), 'Pause after the first failure; it doubles'),
+    rawGraceSeconds: setting(
+      z.number().min(1).max(86_400).default(30),
+      'How long a plain client may be silent that took a task from the list',
+    ),
+    rawLeaseSeconds: setting(
+      z.number().min(1).max(604_800).default(3_600),
+      'How long one may be silent that has said it works, but cannot send heartbeats',
+    ),
+  }),
+
   events: section('The event streams', {
     keep: setting(z.int().min(100).default(10_000), 'About how many entries each stream keeps in Redis'),
   }),

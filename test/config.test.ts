@@ -359,7 +359,8 @@ async function shown(form: Output['form'], sources: true | undefined, env: Recor
   };
   const manifest = makeManifest(operations, '0.0.0');
   const command = manifest.commands.find(({ words }) => words.join(' ') === 'config show')!;
-  const surroundings = { manifest, env, cwd: '/nowhere', signal: AbortSignal.any([]) };
+  const never = AbortSignal.any([]);
+  const surroundings = { manifest, env, cwd: '/nowhere', signal: never, insisted: () => never };
   const exit = await showConfig({ command, input: { sources }, flags: {} }, output, surroundings);
   expect(exit).toBe(0);
   expect(printed.join('\n')).toContain('host.example');

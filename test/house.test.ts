@@ -44,8 +44,10 @@ const ZONES: readonly Zone[] = [
   {
     zone: 'cli/commands',
     holds: ['cli/commands/'],
-    may: ['cli', 'run', 'config', 'diagnosis', 'composition', 'mcp', 'operations', ...ROOMS, ...BASE],
+    may: ['cli', 'cli/worker', 'run', 'config', 'diagnosis', 'composition', 'mcp', 'operations', ...ROOMS, ...BASE],
   },
+  // The agent host keeps its leases as every holder of a lock does.
+  { zone: 'cli/worker', holds: ['cli/worker/'], may: ['cli', 'coordinator/locks', 'root'] },
   { zone: 'cli', holds: ['cli/'], may: ['config', 'operations', 'root'], types: ['sync', 'system'] },
   { zone: 'http', holds: ['http/'], may: ['operations', 'events', 'root'] },
   { zone: 'mcp', holds: ['mcp/'], may: ['operations', 'events', 'root'] },
@@ -59,8 +61,12 @@ const ZONES: readonly Zone[] = [
   { zone: 'coordinator/agents', holds: ['coordinator/agents/'], may: ['registry', ...BASE] },
   { zone: 'coordinator/approvals', holds: ['coordinator/approvals/'], may: ['registry', ...BASE] },
   { zone: 'coordinator/locks', holds: ['coordinator/locks/'], may: ['registry', ...BASE] },
-  { zone: 'coordinator/prd', holds: ['coordinator/prd/'], may: ['registry', ...BASE] },
-  { zone: 'coordinator/tasks', holds: ['coordinator/tasks/'], may: ['coordinator/locks', 'registry', ...BASE] },
+  { zone: 'coordinator/prd', holds: ['coordinator/prd/'], may: ['coordinator/tasks', ...BASE] },
+  {
+    zone: 'coordinator/tasks',
+    holds: ['coordinator/tasks/'],
+    may: ['coordinator/agents', 'coordinator/locks', 'registry', ...BASE],
+  },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
   { zone: 'ratelimit', holds: ['ratelimit/'], may: BASE },
   { zone: 'system', holds: ['system/'], may: BASE },

@@ -16,7 +16,8 @@ export async function askDaemon(
   { env, cwd, signal }: Surroundings,
 ): Promise<number> {
   const find = () => daemonOf(flags, { env, cwd });
-  const call = { method: command.ask?.method ?? 'GET', path: command.ask?.path ?? '/', input, signal } satisfies Call;
+  const { method = 'GET', path = '/' } = command.ask ?? {};
+  const call = { method, path, input: { ...whoAsks(command, env), ...input }, signal } satisfies Call;
   const view = await viewOf(command);
   const show = (answer: unknown) =>
     output.form === 'json' ? output.json(answer) : view(output, answer as never, command);
@@ -35,6 +36,12 @@ export async function askDaemon(
     await systemClock.sleep(WATCH_MS, signal);
     if (signal.aborted) return EXIT.interrupted;
   }
+}
+
+/** An agent need not say its name with every word: a command that reeve runs for it has it in its environment. */
+function whoAsks(command: Command, { REEVE_AGENT: agent }: Surroundings['env']): { readonly agent?: string } {
+  const { required = [] } = (command.input ?? {}) as { readonly required?: readonly string[] };
+  return agent && required.includes('agent') ? { agent } : {};
 }
 
 /** Answers that are no errors but still control flow: nothing there, not ready. */

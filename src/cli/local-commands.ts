@@ -66,6 +66,15 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
     module: 'mcp',
   },
   {
+    words: 'task import',
+    summary: 'Take in the tasks of a JSON file',
+    args: [{ name: 'file', description: 'A list of tasks, or an object with `tasks`', required: true }],
+    examples: ['reeve task import tasks.json'],
+    exits: [0, 2, 8],
+    asks: true,
+    module: 'task-import',
+  },
+  {
     words: 'hold',
     summary: 'Run a command while holding a lock',
     description:
@@ -90,8 +99,83 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
     asks: true,
     module: 'hold',
   },
+  {
+    words: 'worker',
+    summary: 'Host an agent: claim tasks and run a command for each',
+    description:
+      'The command is run by /bin/sh. It finds its task as JSON on standard input and in REEVE_TASK_FILE, its id in REEVE_TASK_ID, and leaves its result as JSON in REEVE_RESULT_FILE or on descriptor 3. Exit code 0 completes the task; 75 and a few others say that the task is not to blame. The first SIGTERM or Ctrl-C stops claiming and waits for what runs; a second one kills it and gives the tasks back. The guide: docs/guides/agents.md',
+    options: [
+      text('--agent', 'agent', 'who works (REEVE_AGENT; required)'),
+      text('--exec', 'exec', 'the command, for the shell (required)', 'command'),
+      text('--concurrency', 'concurrency', 'how many tasks at a time (default 1)', 'n'),
+      text('--type', 'type', 'what kind of agent it is'),
+      text('--capabilities', 'capabilities', 'what it can do, separated by commas', 'a,b'),
+      text('--result', 'result', 'where the command leaves its result; {task} stands for the id', 'file'),
+      text(
+        '--rollback',
+        'rollback',
+        'run when an attempt failed whose task says rollback_strategy: automatic',
+        'command',
+      ),
+      text('--timeout', 'timeout', 'longest run of a command; a shorter limit of the task counts', 'seconds'),
+      text('--no-progress', 'no_progress', 'alarm after so long without output: a note on the task', 'seconds'),
+      bool('--kill-silent', 'kill_silent', 'end the command then, too'),
+      text(
+        '--grace',
+        'grace',
+        'how long running commands may go on after the first signal (default: to their end)',
+        'seconds',
+      ),
+      bool('--once', 'once', 'take one task, then end; exit code 1 if it failed'),
+      text('--drain-after', 'drain_after', 'take so many tasks, then end', 'n'),
+      text(
+        '--lease-class',
+        'lease_class',
+        'agent survives a daemon that is away for long (default process)',
+        'process|agent',
+      ),
+      text('--exit-codes', 'exit_codes', 'what further exit codes mean, as in 80=quota,81=auth', 'code=class'),
+      text('--quota-pattern', 'quota_pattern', 'what the end of the output says when a limit is reached', 'regex'),
+      text('--auth-pattern', 'auth_pattern', 'what it says when the agent is not logged in', 'regex'),
+      bool('--quiet', 'quiet', 'do not pass on the output of commands'),
+    ],
+    examples: [
+      'reeve worker --agent ann --exec ./solve.sh',
+      'reeve worker --agent ann --exec \'make "$REEVE_TASK_ID"\' --concurrency 4 --timeout 1800 --no-progress 300',
+    ],
+    exits: [0, 1, 2, 4, 8],
+    asks: true,
+    module: 'worker',
+  },
+  {
+    words: 'run',
+    summary: 'Run a command under the lease of a task',
+    description:
+      'Claims the task, beats while the command runs, and completes or fails the task by its exit code, which is passed on. The command finds its task in REEVE_TASK_FILE, the rest as under reeve worker; standard input is its own. When the lease is lost it is stopped. Told to end, it ends the command and gives the task back.',
+    args: [
+      { name: 'task', description: 'Which task', required: true },
+      { name: 'command', description: 'The command and its arguments, after --', required: true, variadic: true },
+    ],
+    options: [
+      text('--agent', 'agent', 'who works (REEVE_AGENT). Default: a name for this process'),
+      text('--type', 'type', 'what kind of agent it is'),
+      text('--capabilities', 'capabilities', 'what it can do, separated by commas', 'a,b'),
+      text('--result', 'result', 'where the command leaves its result', 'file'),
+      text('--rollback', 'rollback', 'run when it failed and the task says rollback_strategy: automatic', 'command'),
+      text('--timeout', 'timeout', 'longest run of the command; a shorter limit of the task counts', 'seconds'),
+      text('--exit-codes', 'exit_codes', 'what further exit codes mean, as in 80=quota,81=auth', 'code=class'),
+    ],
+    examples: ['reeve run TASK-042 -- ./agent.sh', 'reeve run TASK-042 --agent ann --timeout 600 -- npm test'],
+    exits: [0, 2, 3, 5, 6, 8],
+    asks: true,
+    module: 'run',
+  },
 ];
 
 function text(flag: string, property: string, description: string, placeholder = property): Option {
   return { flag, property, type: 'text', placeholder, description };
+}
+
+function bool(flag: string, property: string, description: string): Option {
+  return { flag, property, type: 'boolean', placeholder: property, description };
 }

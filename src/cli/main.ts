@@ -22,6 +22,8 @@ export interface Surroundings {
   readonly cwd: string;
   /** Aborted by Ctrl-C and SIGTERM; the reason is the signal's name. */
   readonly signal: AbortSignal;
+  /** Aborted by a second one. Without asking for it, a command simply ends of that. */
+  readonly insisted: () => AbortSignal;
 }
 
 /** What a shell says of a program that SIGTERM ended. */
@@ -71,9 +73,15 @@ async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
   const { command } = typed;
   // The daemon has its own ideas of signals.
   if (command.local !== 'daemon') {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort(name));
+    for (const name of SIGNALS) process.once(name, () => interrupt.abort(name));
   }
-  const surroundings: Surroundings = { manifest, env: process.env, cwd: process.cwd(), signal: interrupt.signal };
+  const surroundings: Surroundings = {
+    manifest,
+    env: process.env,
+    cwd: process.cwd(),
+    signal: interrupt.signal,
+    insisted: () => secondSignal(interrupt.signal),
+  };
   try {
     checkFields(command, typed.flags.json);
     if (command.local) {
@@ -86,6 +94,18 @@ async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
     if (interrupt.signal.aborted) return interrupt.signal.reason === 'SIGTERM' ? TERMINATED : EXIT.interrupted;
     return reportFailure(output, asReeveError(error));
   }
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+function secondSignal(first: AbortSignal): AbortSignal {
+  const second = new AbortController();
+  let count = first.aborted ? 1 : 0;
+  const hear = (name: NodeJS.Signals) => {
+    if (++count > 1) second.abort(name);
+  };
+  for (const name of SIGNALS) process.on(name, hear);
+  return second.signal;
 }
 
 const streams = () => ({ env: process.env, stdout: process.stdout, stderr: process.stderr });

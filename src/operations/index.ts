@@ -1,3 +1,4 @@
+import { agentOperations } from './agents.ts';
 import { assetTroubleOperations } from './asset-trouble.ts';
 import { assetOperations } from './assets.ts';
 import { eventOperations } from './events.ts';
@@ -7,7 +8,9 @@ import type { Operation } from './operation.ts';
 import { settingOperations } from './settings.ts';
 import { syncOperations } from './sync.ts';
 import { systemOperations } from './system.ts';
+import { taskOperations } from './tasks.ts';
 import { whyOperations } from './why.ts';
+import { workOperations } from './work.ts';
 
 /** Everything one can ask of the daemon. Routes, the OpenAPI document, commands and tools are made from this list. */
 export const operations: readonly Operation[] = [
@@ -16,6 +19,9 @@ export const operations: readonly Operation[] = [
   ...eventOperations,
   ...lockRequestOperations,
   ...lockOperations,
+  ...workOperations,
+  ...taskOperations,
+  ...agentOperations,
   ...whyOperations,
   ...assetOperations,
   ...assetTroubleOperations,

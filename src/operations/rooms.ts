@@ -1,7 +1,10 @@
 import type { Clock } from '../clock.ts';
+import type { Roster } from '../coordinator/agents/roster.ts';
 import type { DeadlockDetector } from '../coordinator/locks/deadlock-detector.ts';
 import type { LockDesk } from '../coordinator/locks/lock-desk.ts';
 import type { Locks } from '../coordinator/locks/locks.ts';
+import type { TaskDesk } from '../coordinator/tasks/desk.ts';
+import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import type { ReeveError } from '../errors.ts';
 import type { EventLog } from '../events/event-log.ts';
 import type { Tail } from '../events/tail.ts';
@@ -32,6 +35,9 @@ export interface Rooms {
   readonly locks: Locks;
   readonly lockDesk: LockDesk;
   readonly deadlocks: DeadlockDetector;
+  readonly tasks: Tasks;
+  readonly taskDesk: TaskDesk;
+  readonly roster: Roster;
   readonly clock: Clock;
   /** All assets of all sources. */
   readonly library: Library;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { holdSchema } from '../hold.ts';
 import { defineOperation, type Operation } from './operation.ts';
 
-const NAMES = 'task:ID, resource:TYPE:ID or agent:ID';
+const NAMES = 'the id of a task, task:ID, resource:TYPE:ID or agent:ID';
 
 export const whyOperations: readonly Operation[] = [
   defineOperation({

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -25,6 +25,26 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'asset update': ['changed', '--set', '{"version":"1.1.0"}'],
   'asset validate': [join(ROOT, 'assets')],
   schema: ['status'],
+  'agent beat': ['cli'],
+  'agent drain': ['cli'],
+  'agent register': ['cli'],
+  'agent remove': ['cli'],
+  'agent show': ['cli-show'],
+  'agent update': ['cli-show', '--max-tasks', '2'],
+  next: ['--agent', 'cli-next', '--task', 'TASK-001'],
+  'task add': ['CLI-2', '--title', 'Two'],
+  'task admit': ['[]'],
+  'task cancel': ['CLI-1'],
+  'task import': ['no-tasks.json'],
+  'task reset': ['errors', '--yes'],
+  'task retry': ['CLI-1'],
+  'task show': ['CLI-1'],
+  ...Object.fromEntries(
+    ['beat', 'done', 'drop', 'start'].map((verb) => [verb, [`CLI-${verb}`, '--agent', `cli-${verb}`]]),
+  ),
+  fail: ['CLI-fail', '--agent', 'cli-fail', '--error', 'boom'],
+  finish: ['CLI-finish', '--agent', 'cli-finish', '--outcome', 'completed'],
+  note: ['CLI-note', 'working', '--agent', 'cli-note'],
   why: ['task:CLI-1'],
   'config set': ['lock:max_ttl', '900'],
   'flag set': ['batch_approvals', 'enabled'],
@@ -35,7 +55,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'lock show': ['task:CLI-1'],
 };
 /** Standard output of `hold` belongs to the command that it runs. */
-const LONG = ['daemon', 'mcp', 'hold'];
+const LONG = ['daemon', 'mcp', 'hold', 'run', 'worker', 'keep-task'];
 /** They do their work without a daemon, too. */
 const ALONE = ['config-show', 'doctor', 'sync'];
 const shortOnes = commands.filter(({ local }) => !LONG.includes(local ?? ''));
@@ -52,6 +72,7 @@ beforeAll(async () => {
   daemon = await startDaemon({ cwd: home.path });
   expect(await run('sync')).toMatchObject({ code: 0 });
   elsewhere = await mkdtemp(join(tmpdir(), 'reeve-cli-'));
+  await prepareWork();
 });
 afterAll(async () => {
   await daemon.stop();
@@ -59,6 +80,22 @@ afterAll(async () => {
   await repo[Symbol.asyncDispose]();
   await rm(elsewhere, { recursive: true, force: true });
 });
+
+/** One task for each word about one, with an agent that has it. */
+async function prepareWork(): Promise<void> {
+  const verbs = ['beat', 'done', 'drop', 'start', 'fail', 'finish', 'note'];
+  const tasks = ['1', ...verbs].map((name) => ({ task_id: `CLI-${name}`, title: name, priority: 9 }));
+  const post = (path: string, body: unknown) =>
+    fetch(`${daemon.url}/api/v1${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  await writeFile(join(daemon.cwd, 'no-tasks.json'), '[]');
+  await post('/tasks/import', { tasks });
+  for (const agent of ['cli', 'cli-show']) await post('/agents', { agent });
+  for (const verb of verbs) await post(`/agents/cli-${verb}/claim`, { task: `CLI-${verb}` });
+}
 
 const run = (...words: string[]) => reeve(words, { cwd: daemon.cwd });
 /** In a folder without a daemon, with an address at which none listens. */

@@ -3,11 +3,15 @@ import { onTestFinished } from 'vitest';
 import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config.ts';
+import { Roster } from '../../src/coordinator/agents/roster.ts';
 import { LockChannels } from '../../src/coordinator/locks/channels.ts';
 import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
 import { LockDesk } from '../../src/coordinator/locks/lock-desk.ts';
 import { Locks } from '../../src/coordinator/locks/locks.ts';
+import { TaskDesk } from '../../src/coordinator/tasks/desk.ts';
+import { explainTasks } from '../../src/coordinator/tasks/explain-tasks.ts';
+import { Tasks } from '../../src/coordinator/tasks/tasks.ts';
 import { ReeveError } from '../../src/errors.ts';
 import { EventLog } from '../../src/events/event-log.ts';
 import { createTail } from '../../src/events/tail.ts';
@@ -141,7 +145,20 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const lockDesk = new LockDesk({ locks, channels: new LockChannels(connection), events, clock, log });
   const isEnabled = () => live.isEnabled('deadlock_detection');
   const deadlocks = new DeadlockDetector({ locks, clock, log, isEnabled, confirmMs: async () => 10_000 });
-  const why = new Why([explainLocks(locks)]);
+  const keyspaceOptions = more.space ?? ({ mode: 'standalone' } as const);
+  const tasks = new Tasks({
+    connection,
+    keyspace: keyspaceOptions,
+    scripts,
+    locks,
+    clock: systemClock,
+    log: silentLog,
+    limits: () => TASK_LIMITS,
+    defaultTimeout: async () => 0,
+  });
+  const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock: systemClock });
+  const roster = new Roster({ connection, keys, places: locks, clock: systemClock });
+  const why = new Why([explainTasks(tasks), explainLocks(locks)]);
   const { config } = loadConfig({ env: {}, cwd: '/nonexistent' });
   const { sync, library, writeBack, webhook, ...assetRooms } = createAssetRooms({
     config,
@@ -157,7 +174,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   onTestFinished(() => assetRooms.close());
   const assets = { sync, library, writeBack, webhook };
-  const work = { live, why, locks, lockDesk, deadlocks };
+  const work = { live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster };
   return { system, events, tail, ...work, ...assets, clock, explain, readiness, connection };
 }
 
@@ -171,3 +188,12 @@ export async function noStrayKeys(redis: Redis): Promise<void> {
   const stray = await undeclaredKeys(redis);
   if (stray.length > 0) throw new Error(stray.join('\n'));
 }
+
+const TASK_LIMITS = {
+  window: 1_000,
+  priorityOrder: 'asc',
+  maxAttempts: 3,
+  retryMs: 1_000,
+  rawGraceMs: 30_000,
+  rawLeaseMs: 600_000,
+} as const;

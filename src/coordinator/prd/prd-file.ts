@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ReeveError, reason } from '../../errors.ts';
-
-/** Two unlike schemas go by the name of prd.db. They are told apart by their columns. */
-export type PrdFormat = 'A' | 'B';
+import { formatOf } from './open-prd-db.ts';
+import type { PrdFormat } from './prd-db.ts';
+import { Tables } from './tables.ts';
 
 export interface PrdFile {
   readonly path: string;
@@ -43,8 +43,7 @@ export async function inspectPrdFile(path: string): Promise<{ format: PrdFormat;
   try {
     const database = await open(path, { readonly: true });
     try {
-      const columns = database.pragma('table_info(tasks)') as { name: string }[];
-      const format = formatOf(new Set(columns.map(({ name }) => name)));
+      const format = formatOf(new Tables(database));
       if (!format) throw new Error('its tasks table is missing, or is of neither known form');
       const { tasks } = database.prepare('select count(*) as tasks from tasks').get() as { tasks: number };
       return { format, tasks };
@@ -54,12 +53,6 @@ export async function inspectPrdFile(path: string): Promise<{ format: PrdFormat;
   } catch (error) {
     throw new ReeveError('PRD_UNREADABLE', { path, problem: reason(error) }, { cause: error });
   }
-}
-
-function formatOf(columns: ReadonlySet<string>): PrdFormat | undefined {
-  if (columns.has('task_id') && columns.has('title')) return 'A';
-  if (columns.has('display_id') && columns.has('title')) return 'B';
-  return undefined;
 }
 
 /** The driver is loaded when a file is first opened. Others may hold the file for a moment: wait for them. */

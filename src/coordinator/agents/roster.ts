@@ -1,0 +1,133 @@
+import type { Clock } from '../../clock.ts';
+import { isoTime } from '../../clock.ts';
+import type { Connection } from '../../redis/connection.ts';
+import type { Keyspace } from '../../redis/keys.ts';
+import { GENERAL } from './matcher.ts';
+
+/** How much an agent may do at once is a lock's business; this is as much of it as the roster asks for. */
+export interface Places {
+  setCapacity(agent: string, change: { maxTasks?: number; status?: AgentStatus }): Promise<PlacesTaken | undefined>;
+  capacity(agent: string): Promise<PlacesTaken | undefined>;
+  removeCapacity(agent: string): Promise<boolean>;
+}
+export interface PlacesTaken {
+  readonly maxTasks: number;
+  readonly activeTasks: number;
+  readonly status: AgentStatus;
+}
+export type AgentStatus = 'active' | 'draining' | 'offline';
+
+export interface RosterOptions {
+  readonly connection: Connection;
+  readonly keys: Keyspace;
+  readonly places: Places;
+  readonly clock: Clock;
+}
+
+export interface Registration {
+  readonly agent: string;
+  readonly type?: string | undefined;
+  readonly capabilities?: readonly string[] | undefined;
+  readonly maxTasks?: number | undefined;
+}
+
+export interface AgentCard {
+  readonly agent_id: string;
+  readonly agent_type: string;
+  readonly capabilities: readonly string[];
+  /** idle, working or finished, as plain clients know them; gone: not heard of for a day. */
+  readonly status: string;
+  readonly takes_work: AgentStatus;
+  readonly current_task?: string | undefined;
+  readonly tasks: readonly string[];
+  readonly max_tasks: number;
+  readonly active_tasks: number;
+  readonly started_at?: string | undefined;
+}
+
+const DAY = 86_400;
+
+/** Who works here. A plain client may enter itself with HSET; the list shows it as soon as it is named anywhere. */
+export class Roster {
+  readonly #options: RosterOptions;
+
+  constructor(options: RosterOptions) {
+    this.#options = options;
+  }
+
+  async register({ agent, type, capabilities, maxTasks }: Registration): Promise<AgentCard> {
+    const { connection, keys, places, clock } = this.#options;
+    const redis = connection.commands;
+    const key = keys.agent(agent);
+    await redis.hsetnx(key, 'started_at', isoTime(clock));
+    await redis.hsetnx(key, 'status', 'idle');
+    await redis.hsetnx(key, 'current_task', '');
+    if (type !== undefined) await redis.hset(key, 'agent_type', type);
+    if (capabilities !== undefined) await redis.hset(key, 'capabilities', JSON.stringify(capabilities));
+    await redis.expire(key, DAY);
+    await redis.sadd(keys.knownAgents(), agent);
+    const known = await places.capacity(agent);
+    if (maxTasks !== undefined || !known)
+      await places.setCapacity(agent, { maxTasks: maxTasks ?? 1, status: 'active' });
+    return (await this.show(agent)) as AgentCard;
+  }
+
+  /** A sign of life. False if nobody of that name is registered. */
+  async heartbeat(agent: string): Promise<boolean> {
+    const { connection, keys } = this.#options;
+    return (await connection.commands.expire(keys.agent(agent), DAY)) === 1;
+  }
+
+  /** It finishes what it has and gets nothing new. */
+  async setStatus(agent: string, status: AgentStatus): Promise<AgentCard | undefined> {
+    const set = await this.#options.places.setCapacity(agent, { status });
+    return set && this.show(agent);
+  }
+
+  async remove(agent: string): Promise<boolean> {
+    const { connection, keys, places } = this.#options;
+    const redis = connection.commands;
+    const wasKnown = (await redis.srem(keys.knownAgents(), agent)) + (await redis.del(keys.agent(agent)));
+    const hadPlaces = await places.removeCapacity(agent);
+    return wasKnown > 0 || hadPlaces;
+  }
+
+  async show(agent: string): Promise<AgentCard | undefined> {
+    const { connection, keys, places } = this.#options;
+    const redis = connection.commands;
+    const [row, claims, taken] = await Promise.all([
+      redis.hgetall(keys.agent(agent)),
+      redis.hkeys(keys.agentClaims(agent)),
+      places.capacity(agent),
+    ]);
+    if (Object.keys(row).length === 0 && !taken && claims.length === 0) return undefined;
+    return {
+      agent_id: agent,
+      agent_type: row.agent_type || GENERAL,
+      capabilities: listOf(row.capabilities),
+      status: row.status ?? 'gone',
+      takes_work: taken?.status ?? 'active',
+      current_task: row.current_task || undefined,
+      tasks: claims.sort(),
+      max_tasks: taken?.maxTasks ?? 1,
+      active_tasks: taken?.activeTasks ?? claims.length,
+      started_at: row.started_at,
+    };
+  }
+
+  async list(): Promise<AgentCard[]> {
+    const { connection, keys } = this.#options;
+    const ids = (await connection.commands.smembers(keys.knownAgents())).sort();
+    const cards = await Promise.all(ids.map((id) => this.show(id)));
+    return cards.filter((card) => card !== undefined);
+  }
+}
+
+function listOf(text: string | undefined): string[] {
+  try {
+    const parsed: unknown = JSON.parse(text ?? '[]');
+    return Array.isArray(parsed) ? parsed.map(String) : [];
+  } catch {
+    return [];
+  }
+}

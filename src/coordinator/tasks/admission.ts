@@ -1,0 +1,95 @@
+import { laneOf } from '../agents/matcher.ts';
+import { resourceClaims } from './collisions.ts';
+import type { Phase } from './station.ts';
+import type { Task } from './task.ts';
+
+/** What admit.lua and amend.lua take of a task's content. */
+export interface TaskRecord {
+  readonly lane: string;
+  readonly requires: string;
+  readonly claims: string;
+  readonly if_failed: string;
+  readonly timeout: number;
+  readonly wants: string;
+  readonly data: string;
+  readonly meta: string;
+  readonly config: readonly (string | number)[];
+}
+
+export interface RecordOptions {
+  /** For tasks that say nothing about it. */
+  readonly defaultTimeout: number;
+}
+
+export function recordOf(task: Task, { defaultTimeout }: RecordOptions): TaskRecord {
+  const claims = resourceClaims(everyResource(task)).map(({ type, id, mode, mark, above }) => [
+    type,
+    id,
+    mode === 'shared' ? 's' : 'x',
+    mark,
+    above,
+  ]);
+  return {
+    lane: laneOf(task),
+    requires: task.requires.length > 0 ? JSON.stringify(task.requires.map(skill)) : '',
+    claims: claims.length > 0 ? JSON.stringify(claims) : '',
+    if_failed: task.if_dependency_fails,
+    timeout: task.timeout_seconds ?? defaultTimeout,
+    wants: JSON.stringify({ priority: task.priority, depends_on: task.depends_on }),
+    data: JSON.stringify(task),
+    meta: JSON.stringify(metaOf(task)),
+    config: configOf(task),
+  };
+}
+
+/** How a capability is compared: "Next.js" is "nextjs". */
+export const skill = (text: string): string => (text.toLowerCase().match(/[\p{L}\p{N}+#]+/gu) ?? []).join('');
+
+/** Files are resources whether or not a source lists them twice. */
+const everyResource = ({ resources, files_to_modify }: Task): Task['resources'] => [
+  ...resources,
+  ...files_to_modify.map((id) => ({ type: FILE_TYPE, id, mode: 'exclusive' as const })),
+];
+const FILE_TYPE = 'file' as Task['resources'][number]['type'];
+
+/** What a plain client needs to know to do the work. */
+function metaOf(task: Task) {
+  const { title, description, category, epic, priority, tech_stack, acceptance_criteria, files_to_modify } = task;
+  return {
+    task_id: task.task_id,
+    title,
+    description,
+    category,
+    epic,
+    priority,
+    tech_stack,
+    acceptance_criteria,
+    files_to_modify,
+    ...(task.agent_type !== undefined && { agent_type: task.agent_type }),
+  };
+}
+
+function configOf(task: Task): (string | number)[] {
+  const priority = Math.min(100, Math.max(0, Math.round(task.priority)));
+  return Object.entries({
+    type: task.category || 'task',
+    version: 1,
+    description: task.description,
+    parameters: '{}',
+    resources: JSON.stringify(task.resources),
+    rollback_strategy: task.rollback_strategy,
+    timeout_seconds: task.timeout_seconds ?? '',
+    priority,
+  }).flat();
+}
+
+/** The half of the score that comes from how urgent a task is; the other half is its age. The lower the sooner. */
+export function rankOf(urgency: number): number {
+  const fine = Math.round(-urgency * STEPS);
+  return Math.min(HALF, Math.max(-HALF, fine)) + HALF;
+}
+const STEPS = 16;
+/** With 32 bits of age it must stay below 2^53. */
+const HALF = 2 ** 19;
+
+export const isEnded = (phase: Phase): boolean => phase !== 'open' && phase !== 'running';

@@ -1,0 +1,88 @@
+import type { Action, Explainer, Explanation, Hold } from '../../hold.ts';
+import { isId } from '../../redis/ids.ts';
+import type { TaskDetail } from './task-view.ts';
+import type { Tasks } from './tasks.ts';
+
+/** Why a task does not go on. Takes its plain id; `task:ID` is the name of its lock, and the locks answer to that. */
+export const explainTasks =
+  (tasks: Tasks): Explainer =>
+  async (ref) => {
+    if (!isId('task', ref)) return undefined;
+    const detail = await tasks.views.detail(ref);
+    return detail && explanation(detail);
+  };
+
+function explanation(detail: TaskDetail): Explanation {
+  const holds = holdsOf(detail);
+  return {
+    subject: detail.task_id,
+    state: detail.station,
+    says: holds[0]?.because ?? plainly(detail),
+    holds,
+    upstream: detail.waits_for.length > 0 ? detail.waits_for : detail.parked_on ? [detail.parked_on] : [],
+  };
+}
+
+function plainly({ task_id, station, agent_id, claimed_at }: TaskDetail): string {
+  switch (station) {
+    case 'ready':
+      return `${task_id} is ready; the next agent that fits gets it.`;
+    case 'working':
+      return `${agent_id ?? 'somebody'} has worked on ${task_id} since ${claimed_at}.`;
+    case 'done':
+      return `${task_id} is done.`;
+    default:
+      return `${task_id} is ${station}.`;
+  }
+}
+
+function holdsOf(detail: TaskDetail): Hold[] {
+  const { task_id: subject, quarantine, waits_for, parked_on, delayed_until, station, because, agent_id } = detail;
+  const hold = (kind: Hold['kind'], text: string, more: Partial<Hold> = {}): Hold => ({
+    kind,
+    subject,
+    clears_at: null,
+    because: text,
+    actions: actionsFor(detail),
+    ...more,
+  });
+  const holds: Hold[] = [];
+  if (quarantine) holds.push(hold('inconsistent', `${subject} must not start: ${quarantine}.`));
+  if (waits_for.length > 0) {
+    const names = waits_for.slice(0, 5).join(', ') + (waits_for.length > 5 ? ` and ${waits_for.length - 5} more` : '');
+    holds.push(hold('dependency', `${subject} waits for ${names}.`, { holder: waits_for[0] }));
+  }
+  if (parked_on) {
+    const text = `${subject} works on the same things as ${parked_on}, which is being worked on.`;
+    holds.push(hold('lock', text, { holder: parked_on }));
+  }
+  if (delayed_until && station === 'waiting') {
+    const text = `${subject} is tried again at ${delayed_until}${because ? `, after: ${because}` : ''}.`;
+    holds.push(hold('backoff', text, { clears_at: delayed_until }));
+  }
+  if (station === 'failed') holds.push(hold('inconsistent', `${subject} failed: ${because ?? 'no reason given'}.`));
+  if (station === 'cancelled')
+    holds.push(hold('policy', `${subject} was called off: ${because ?? 'no reason given'}.`));
+  if (station === 'waiting' && holds.length === 0) {
+    holds.push(hold('paused', `${subject} waits: ${because ?? 'a person or a pause holds it'}.`));
+  }
+  if (station === 'working') {
+    holds.push(hold('lock', plainly(detail), { ...(agent_id && { holder: agent_id }) }));
+  }
+  return holds;
+}
+
+function actionsFor({ task_id, station }: TaskDetail): Action[] {
+  const act = (label: string, command: string, verb: string): Action => ({
+    label,
+    command,
+    method: 'POST',
+    url: `/api/v1/tasks/${task_id}/${verb}`,
+    allowed: true,
+  });
+  const retry = act('Try it again', `reeve task retry ${task_id}`, 'retry');
+  const cancel = act('Call it off', `reeve task cancel ${task_id}`, 'cancel');
+  return station === 'failed' || station === 'cancelled'
+    ? [retry]
+    : [retry, cancel].slice(station === 'working' ? 1 : 0);
+}

@@ -1,0 +1,61 @@
+-- A task has ended for good without success, and what that means for those that wait for it. Each edge once, no recursion:
+-- a chain of ten thousand fails like any other.
+-- @include _work.lua
+
+local function fail_for_good(t, from, result, reason, payload)
+  move(t, from, 'CANCELLED')
+  redis.call('HSET', key.taskExecution(t.ade), 'completed_at', now_text, 'result', result, 'error', reason)
+  redis.call('EXPIRE', key.taskExecution(t.ade), 7776000)
+  redis.call('ZREM', key.delayedTasks(), t.task)
+  if t.status == 'pending' then withdraw(t) end
+  if t.parked ~= '' then redis.call('SREM', key.parkedTasks(t.parked), t.task) end
+  set_status(t, 'failed')
+  note(t, 'reason', reason, 'parked', '')
+  if result ~= 'cancelled' then redis.call('ZADD', key.deadTasks(), seconds(now), t.task) end
+  say(result == 'cancelled' and 'task_cancelled' or 'task_failed', t, t.agent, payload, result == 'cancelled' and 'cancelled' or 'failed')
+end
+
+-- The policy is that of the task that waits: block (nothing happens), skip (do without) or fail (with it, and so on).
+local function fall_out(task)
+  local failing, at = { task }, 1
+  while failing[at] do
+    local cause = failing[at]
+    at = at + 1
+    for _, id in ipairs(redis.call('SMEMBERS', key.dependents(cause))) do
+      local policy = redis.call('HGET', key.taskRecord(id), 'if_failed')
+      if policy == 'skip' then
+        local open = key.openDependencies(id)
+        if redis.call('SREM', open, cause) == 1 and redis.call('EXISTS', open) == 0 then
+          local t = load(id)
+          if t.status == 'blocked' then settle(t) end
+        end
+      elseif policy == 'fail' then
+        local t = load(id)
+        if t.status == 'blocked' or t.status == 'pending' then
+          local reason = 'its dependency ' .. cause .. ' failed'
+          fail_for_good(t, redis.call('GET', key.taskState(t.ade)) or 'APPROVED', 'failure', reason, '{"reason":' .. quoted(reason) .. '}')
+          failing[#failing + 1] = id
+        end
+      end
+    end
+  end
+end
+
+local function log_error(task, text)
+  redis.call('LPUSH', key.errorList(), task .. ': ' .. text)
+  redis.call('LTRIM', key.errorList(), 0, 999)
+end
+
+-- One attempt less; or none left. Answers when it may be tried again, or nil if it was given up.
+local function spend_attempt(t, reason, delay_us, most)
+  local attempts = t.attempts + 1
+  note(t, 'attempts', attempts, 'reason', reason)
+  redis.call('HSET', key.taskExecution(t.ade), 'retry_count', attempts, 'error', reason)
+  if attempts >= most then return nil end
+  return delay_us * 2 ^ (attempts - 1)
+end
+
+local function back_off(t, delay_us)
+  if delay_us > 0 then redis.call('ZADD', key.delayedTasks(), seconds(now + delay_us), t.task) end
+  return_task(t)
+end

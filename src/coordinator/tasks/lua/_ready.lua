@@ -1,0 +1,120 @@
+-- What is ready: per lane and in one order, both as sorted sets, and as a public list that shows the best of it with the
+-- best at its right end. What keeps a task from being ready is judged in one place.
+-- @include _task.lua
+
+local function is_paused(lane)
+  local pauses = key.pauses()
+  if redis.call('EXISTS', pauses) == 0 then return false end
+  local found = redis.call('HMGET', pauses, 'all', lane)
+  for at, what in ipairs({ 'all', lane }) do
+    if found[at] then
+      local ends = tonumber(cjson.decode(found[at]).ends) or 0
+      if ends == 0 or ends > now / 1000000 then return true end
+    end
+  end
+  return false
+end
+
+-- Puts a ready task into the public list, beside the next better one there. Those that plain clients took from it are
+-- not there any more; beyond a few of them the place need not be exact, for the reconcile puts the list in order.
+local NEIGHBOURS = 8
+local function offer(t)
+  if is_paused(t.lane) then return end
+  local queue, offered, order = key.taskQueue(), key.offeredTasks(), key.readyOrder()
+  local listed = redis.call('ZCARD', offered)
+  local rank = redis.call('ZRANK', order, t.task)
+  if rank >= args.window then return end
+  if rank >= listed then
+    redis.call('LPUSH', queue, t.task)
+  else
+    local placed = -1
+    local better = rank > 0 and redis.call('ZRANGE', order, math.max(0, rank - NEIGHBOURS), rank - 1) or {}
+    for at = #better, 1, -1 do
+      if placed < 1 then placed = redis.call('LINSERT', queue, 'BEFORE', better[at], t.task) end
+    end
+    if placed < 1 then redis.call('RPUSH', queue, t.task) end
+  end
+  redis.call('ZADD', offered, seconds(now), t.task)
+  if listed >= args.window then
+    local worst = redis.call('LPOP', queue)
+    if worst then redis.call('ZREM', offered, worst) end
+  end
+end
+
+-- The list is filled up from behind as it drains.
+local function refill()
+  local order, offered = key.readyOrder(), key.offeredTasks()
+  local listed = redis.call('ZCARD', offered)
+  if listed >= args.window or redis.call('ZCARD', order) <= listed then return end
+  local next = redis.call('ZRANGE', order, listed, listed)[1]
+  if not next or redis.call('ZSCORE', offered, next) then return end
+  local lane = redis.call('HGET', key.taskRecord(next), 'lane')
+  if not lane or is_paused(lane) then return end
+  redis.call('LPUSH', key.taskQueue(), next)
+  redis.call('ZADD', offered, seconds(now), next)
+end
+
+-- Takes a task from wherever it was ready. False if it was on the public list and is not any more: a plain client has it.
+local function withdraw(t)
+  redis.call('ZREM', key.readyTasks(t.lane), t.task)
+  redis.call('ZREM', key.readyOrder(), t.task)
+  local offered = redis.call('ZREM', key.offeredTasks(), t.task) == 1
+  local there = redis.call('LREM', key.taskQueue(), -1, t.task) > 0
+  if offered then refill() end
+  return there or not offered
+end
+
+-- Everything but its dependencies and its gate that keeps a task from the queue.
+local function is_held(t)
+  return t.quarantine ~= '' or t.aside ~= '' or redis.call('ZSCORE', key.delayedTasks(), t.task)
+end
+
+local function make_ready(t)
+  if t.parked ~= '' then
+    note(t, 'parked', '')
+    t.parked = ''
+  end
+  set_status(t, 'pending')
+  redis.call('ZADD', key.readyTasks(t.lane), t.score, t.task)
+  redis.call('ZADD', key.readyOrder(), t.score, t.task)
+  offer(t)
+  redis.call('PUBLISH', key.readyChannel(), t.lane)
+end
+
+-- Puts a task that nobody works on where it belongs now: ready, or blocked. True if it became ready.
+local function settle(t)
+  local waits = is_held(t) or redis.call('EXISTS', key.openDependencies(t.task)) == 1
+    or redis.call('GET', key.taskState(t.ade)) ~= 'APPROVED'
+  if not waits then
+    make_ready(t)
+    return true
+  end
+  if t.status == 'pending' then withdraw(t) end
+  set_status(t, 'blocked')
+  return false
+end
+
+-- Tasks that would have collided with this one may try again.
+local function unpark(task)
+  local parked = key.parkedTasks(task)
+  local waiting_for_it = redis.call('SMEMBERS', parked)
+  if #waiting_for_it == 0 then return end
+  redis.call('DEL', parked)
+  for _, id in ipairs(waiting_for_it) do
+    local t = load(id)
+    if t and t.status == 'pending' and t.parked == task then settle(t) end
+  end
+end
+
+-- One dependency less, for each that waited for this task. Answers with those that became ready.
+local function release_dependents(task)
+  local released = {}
+  for _, id in ipairs(redis.call('SMEMBERS', key.dependents(task))) do
+    local open = key.openDependencies(id)
+    if redis.call('SREM', open, task) == 1 and redis.call('EXISTS', open) == 0 then
+      local t = load(id)
+      if t and t.status == 'blocked' and settle(t) then released[#released + 1] = id end
+    end
+  end
+  return released
+end

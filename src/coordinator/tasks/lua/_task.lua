@@ -1,0 +1,123 @@
+-- A task as the queue has it: its record, its status, its counts, what is told of it. Every script over tasks starts here.
+--   args.head      what stands before a task's id in ADE: empty in the default project
+--   args.agent     whose locks are meant; act_as() changes it
+--   args.lock_id   which lease
+--   args.publish, args.grace_us    see the locks' _locks.lua; on one server only
+--   args.window    how many ready tasks the public list shows
+-- @include ../../../redis/lua/_time.lua
+local now = now_us()
+local now_text = iso_time(now)
+local whole = true
+local registry, waiting, stream = key.lockRegistry(), key.waitedLocks(), key.events('lock')
+local index, waitfor
+-- @include ../../locks/lua/_lock.lua
+
+-- The lock fragments speak for args.agent under args.lock_id.
+local function act_as(agent, lock_id)
+  args.agent, args.lock_id = agent, lock_id
+  index, waitfor = key.agentLocks(agent), key.waitFor(agent)
+end
+
+local function item_of(kind, shared, lock, queue, waiters, fence, channel)
+  return {
+    kind = kind, shared = shared, lock = lock, queue = queue, waiters = waiters, fence = fence, channel = channel, leases = false,
+    type_index = false, holders = {}, token = 0, state = false, last_lock_id = false, last_released = false, line = false, mine = false,
+  }
+end
+
+local function task_item(ade)
+  return item_of('t', false, key.taskLock(ade), key.taskLockQueue(ade), key.taskLockWaiters(ade), key.taskLockFence(ade),
+    key.taskLockChannel(ade))
+end
+
+-- A claim on a resource as it stands in the record: type, id, mode, mark, marks above.
+local function resource_item(claim)
+  local type, id = claim[1], claim[2]
+  local item = item_of('r', claim[3] == 's', key.resourceLock(type, id), key.resourceLockQueue(type, id),
+    key.resourceLockWaiters(type, id), key.resourceLockFence(type, id), key.resourceLockChannel(type, id))
+  item.type_index = key.resourceLocks(type)
+  return item
+end
+
+local function place_item(agent)
+  local item = item_of('a', false, key.agentCapacity(agent), key.agentCapacityQueue(agent), key.agentCapacityWaiters(agent),
+    key.agentCapacityFence(agent), key.agentCapacityChannel(agent))
+  item.leases = key.agentCapacityLeases(agent)
+  return item
+end
+
+local function load(task)
+  local v = redis.call('HMGET', key.taskRecord(task), 'status', 'lane', 'score', 'born', 'origin', 'requires', 'claims',
+    'timeout', 'attempts', 'quarantine', 'aside', 'parked', 'agent', 'lock_id', 'token', 'claimed_at', 'if_failed')
+  if not v[1] then return nil end
+  return {
+    task = task, ade = args.head .. task, status = v[1], lane = v[2], score = v[3], born = v[4], origin = v[5],
+    requires = v[6] or '', claims = v[7] or '', timeout = tonumber(v[8]) or 0, attempts = tonumber(v[9]) or 0,
+    quarantine = v[10] or '', aside = v[11] or '', parked = v[12] or '', agent = v[13] or '', lock_id = v[14] or '',
+    token = v[15] or '', claimed_at = v[16] or '', if_failed = v[17] or 'block',
+  }
+end
+
+local function note(t, ...)
+  redis.call('HSET', key.taskRecord(t.task), ...)
+end
+
+local function claims_of(t)
+  return t.claims ~= '' and cjson.decode(t.claims) or {}
+end
+
+local function quoted(text)
+  return cjson.encode(text)
+end
+
+-- The fields of progress sum to the total: each status counts once. Public counts are written from private ones, all of them,
+-- so that what a plain client did to them is gone with the next transition.
+local COUNTED = { pending = 'pending', blocked = 'blocked', assigned = 'in_progress', in_progress = 'in_progress',
+  completed = 'completed', failed = 'failed' }
+local tally = {}
+local function count(status, by)
+  local field = COUNTED[status]
+  tally[field] = (tally[field] or 0) + by
+end
+
+local function write_progress()
+  local counts = key.taskCounts()
+  for field, by in pairs(tally) do
+    if by ~= 0 then redis.call('HINCRBY', counts, field, by) end
+  end
+  tally = {}
+  local c = redis.call('HMGET', counts, 'total', 'pending', 'in_progress', 'completed', 'failed', 'blocked')
+  redis.call('HSET', key.progress(), 'total', c[1] or 0, 'pending', c[2] or 0, 'in_progress', c[3] or 0, 'completed', c[4] or 0,
+    'failed', c[5] or 0, 'blocked', c[6] or 0)
+end
+
+local function set_status(t, status)
+  redis.call('SET', key.taskStatus(t.task), status)
+  if t.status == status then return end
+  count(t.status, -1)
+  count(status, 1)
+  t.status = status
+  note(t, 'status', status)
+end
+
+local STATIONS = { pending = 'ready', blocked = 'waiting', assigned = 'working', in_progress = 'working', completed = 'done' }
+-- What agents and people see happen. For a task from a file it also goes to the outbox, until it is written back there.
+local function say(event, t, agent, payload, station)
+  redis.call('XADD', key.coordinationEvents(), 'MAXLEN', '~', ctx.keep, '*', 'event_type', event, 'task_id', t.task,
+    'agent_id', agent, 'timestamp', now_text, 'source', ctx.source, 'payload', payload or '{}')
+  if t.origin == 'prd' then
+    redis.call('XADD', key.prdOutbox(), '*', 'event_type', event, 'task_id', t.task, 'agent_id', agent, 'timestamp', now_text,
+      'station', station or STATIONS[t.status] or 'failed', 'payload', payload or '{}')
+  end
+end
+
+local GATE_TIMES = { SUBMITTED = 'submitted_at', APPROVED = 'approved_at', APPLYING = 'applying_at', COMPLETED = 'completed_at' }
+-- The lifecycle's side of a move. `from` is what the caller knows it to be.
+local function move(t, from, to)
+  redis.call('SET', key.taskState(t.ade), to, 'KEEPTTL')
+  redis.call('ZREM', key.tasksByState(from), t.ade)
+  redis.call('ZADD', key.tasksByState(to), t.born, t.ade)
+  if GATE_TIMES[to] then redis.call('HSET', key.taskMetadata(t.ade), GATE_TIMES[to], now_text, 'updated_at', now_text) end
+  redis.call('XADD', key.events('task'), 'MAXLEN', '~', ctx.keep, '*', 'event', to == 'COMPLETED' and 'task:completed' or 'task:state_changed',
+    'timestamp', now_text, 'payload', '{"task_id":"' .. t.ade .. '","from":"' .. from .. '","to":"' .. to .. '"}', 'source', ctx.source)
+end

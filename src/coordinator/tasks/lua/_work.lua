@@ -1,0 +1,61 @@
+-- Beginning and ending work: the locks, the marks of what is held, the agent's row. A task is worked on under one lease, its
+-- task lock; its resources and its place in the agent's capacity are taken and given back with it.
+-- @include _ready.lua
+-- @include ../../locks/lua/_holders.lua
+-- @include ../../locks/lua/_queue.lua
+local forget = false
+-- @include ../../locks/lua/_free.lua
+
+local AGENT_SECONDS = 86400
+
+local function mark_of(claim, task)
+  return claim[4] .. '\0' .. task
+end
+
+local function marks_for(claim)
+  return claim[3] == 's' and key.heldShared() or key.heldExclusive()
+end
+
+local function free_if_mine(item)
+  read_holders(item)
+  item.mine, item.at = grant_of(item, args.lock_id)
+  if item.mine and item.mine.agent_id == args.agent then free(item) end
+end
+
+-- Ends the lease of a task and all that hangs on it. Locks that are lost already are left as they are.
+local function end_work(t)
+  act_as(t.agent, t.lock_id)
+  free_if_mine(task_item(t.ade))
+  for _, claim in ipairs(claims_of(t)) do
+    redis.call('ZREM', marks_for(claim), mark_of(claim, t.task))
+    free_if_mine(resource_item(claim))
+  end
+  free_if_mine(place_item(t.agent))
+  redis.call('ZREM', key.runningTasks(), t.task)
+  redis.call('HDEL', key.agentClaims(t.agent), t.task)
+  local agent = key.agent(t.agent)
+  if redis.call('EXISTS', agent) == 1 then
+    local left = redis.call('HKEYS', key.agentClaims(t.agent))[1]
+    redis.call('HSET', agent, 'current_task', left or '', 'status', left and 'working' or 'idle')
+    redis.call('EXPIRE', agent, AGENT_SECONDS)
+  end
+end
+
+-- Wakes whoever waited for this task to end, in whatever way.
+local function after_work(t)
+  unpark(t.task)
+end
+
+local function is_running(t)
+  return t.status == 'assigned' or t.status == 'in_progress'
+end
+
+local function is_owner(t, agent, lock_id, token)
+  return t.agent == agent and (lock_id == '' or lock_id == t.lock_id) and (token == '' or token == t.token)
+end
+
+-- Back to the queue: the lifecycle first, then wherever it belongs.
+local function return_task(t)
+  move(t, 'APPLYING', 'APPROVED')
+  return settle(t)
+end

@@ -1,0 +1,78 @@
+-- Take in tasks that are not known yet, a batch at a time: the record, both facets, the edges, and the place in the queue. No
+-- policy stands at the gate, so each is approved at once.
+--   args.tasks    list of: id, seq (its number, in the order of its source), lane, rank, born, origin, requires, claims, if_failed, timeout, quarantine, complaint, aside, wants, data, meta, config
+--                 (names and values), author, created_at, deps, phase, agent
+--   args.lease_us, args.lease_class, args.hold_us, args.purpose    how long one that is said to run may stay silent
+-- Outcome: the ids that were new
+-- @include _take.lua
+
+local ADE_SECONDS, TWO_32 = 7776000, 4294967296
+local STATE = { open = 'APPROVED', running = 'APPROVED', completed = 'COMPLETED', failed = 'CANCELLED', cancelled = 'CANCELLED' }
+local STATUS = { open = 'blocked', running = 'blocked', completed = 'completed', failed = 'failed', cancelled = 'failed' }
+local RESULT = { completed = 'success', failed = 'failure', cancelled = 'cancelled' }
+local counts = key.taskCounts()
+
+local function write_ade(t, given)
+  local state = STATE[given.phase]
+  redis.call('SET', key.taskState(t.ade), state, 'EX', ADE_SECONDS)
+  redis.call('SET', key.taskData(t.ade), given.data, 'EX', ADE_SECONDS)
+  redis.call('HSET', key.taskConfig(t.ade), unpack(given.config))
+  redis.call('EXPIRE', key.taskConfig(t.ade), ADE_SECONDS)
+  redis.call('HSET', key.taskMetadata(t.ade), 'author_id', given.author, 'author_name', given.author, 'created_at', given.created_at,
+    'updated_at', now_text, 'submitted_at', now_text, 'approved_at', now_text)
+  redis.call('EXPIRE', key.taskMetadata(t.ade), ADE_SECONDS)
+  redis.call('ZADD', key.tasksByState(state), t.born, t.ade)
+  if RESULT[given.phase] then
+    redis.call('HSET', key.taskExecution(t.ade), 'result', RESULT[given.phase], 'completed_at', now_text)
+    redis.call('EXPIRE', key.taskExecution(t.ade), ADE_SECONDS)
+  end
+end
+
+local function write_edges(given)
+  if #given.deps == 0 then return end
+  redis.call('SADD', key.taskDependencies(given.id), unpack(given.deps))
+  local open = key.openDependencies(given.id)
+  for _, need in ipairs(given.deps) do
+    redis.call('SADD', key.dependents(need), given.id)
+    if redis.call('HGET', key.taskRecord(need), 'status') ~= 'completed' then redis.call('SADD', open, need) end
+  end
+end
+
+local function write_record(given)
+  local t = {
+    task = given.id, ade = args.head .. given.id, status = STATUS[given.phase], lane = given.lane, born = given.born, origin = given.origin,
+    score = whole_number(given.rank * TWO_32 + given.seq % TWO_32), requires = given.requires, claims = given.claims,
+    timeout = given.timeout, attempts = 0, quarantine = given.quarantine, aside = given.aside, parked = '', agent = '', lock_id = '', token = '',
+    claimed_at = '', if_failed = given.if_failed,
+  }
+  redis.call('HSET', key.taskRecord(t.task), 'status', t.status, 'lane', t.lane, 'score', t.score, 'born', t.born, 'origin', t.origin,
+    'requires', t.requires, 'claims', t.claims, 'if_failed', t.if_failed, 'timeout', t.timeout, 'attempts', 0,
+    'quarantine', t.quarantine, 'complaint', given.complaint, 'aside', t.aside, 'wants', given.wants)
+  redis.call('SET', key.taskStatus(t.task), t.status)
+  redis.call('SET', key.taskMeta(t.task), given.meta)
+  redis.call('SADD', key.knownTasks(), t.task)
+  if t.quarantine ~= '' then redis.call('HSET', key.quarantine(), t.task, t.quarantine) end
+  count(t.status, 1)
+  return t
+end
+
+local new = {}
+for _, given in ipairs(args.tasks) do
+  if redis.call('EXISTS', key.taskRecord(given.id)) == 0 then
+    local t = write_record(given)
+    write_ade(t, given)
+    write_edges(given)
+    new[#new + 1] = given.id
+    if given.phase == 'running' and t.quarantine == '' then infer(t, given.agent, 'in_progress', args.lease_us)
+    elseif STATUS[given.phase] == 'blocked' then settle(t)
+    elseif given.phase == 'completed' then release_dependents(given.id) end
+  end
+end
+if #new > 0 then
+  redis.call('HINCRBY', counts, 'total', #new)
+  redis.call('HINCRBY', counts, 'graph', 1)
+  redis.call('XADD', key.coordinationEvents(), 'MAXLEN', '~', ctx.keep, '*', 'event_type', 'tasks_admitted', 'task_id', new[1], 'agent_id', '',
+    'timestamp', now_text, 'source', ctx.source, 'payload', '{"count":' .. #new .. '}')
+end
+write_progress()
+return new

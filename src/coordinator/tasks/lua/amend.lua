@@ -1,0 +1,70 @@
+-- Change what is known of tasks: content, edges, places in the queue, quarantine. What is not named stays as it is. A task that
+-- runs keeps the resources it took; new ones count from its next try.
+--   args.changes    list of: id, and any of rank, lane, requires, claims, if_failed, timeout, wants, data, meta, config, deps,
+--                    complaint, quarantine, aside
+-- Outcome: the ids that are known
+-- @include _ready.lua
+
+local TWO_32 = 4294967296
+
+local function rewire(id, deps)
+  local wanted = {}
+  for _, need in ipairs(deps) do wanted[need] = true end
+  for _, need in ipairs(redis.call('SMEMBERS', key.taskDependencies(id))) do
+    if not wanted[need] then
+      redis.call('SREM', key.taskDependencies(id), need)
+      redis.call('SREM', key.openDependencies(id), need)
+      redis.call('SREM', key.dependents(need), id)
+    end
+  end
+  for _, need in ipairs(deps) do
+    if redis.call('SADD', key.taskDependencies(id), need) == 1 then
+      redis.call('SADD', key.dependents(need), id)
+      if redis.call('HGET', key.taskRecord(need), 'status') ~= 'completed' then redis.call('SADD', key.openDependencies(id), need) end
+    end
+  end
+end
+
+local function rescore(t, change)
+  local old = tonumber(t.score)
+  local score = change.rank and whole_number(change.rank * TWO_32 + old % TWO_32) or t.score
+  if score == t.score and (not change.lane or change.lane == t.lane) then return end
+  if t.status == 'pending' and t.parked == '' then withdraw(t) end
+  t.score, t.lane = score, change.lane or t.lane
+  note(t, 'score', t.score, 'lane', t.lane)
+  t.moved = true
+end
+
+local PLAIN = { 'requires', 'claims', 'if_failed', 'timeout', 'aside', 'wants', 'complaint' }
+local known, wired = {}, false
+for _, change in ipairs(args.changes) do
+  local t = load(change.id)
+  if t then
+    known[#known + 1] = change.id
+    local runs = t.status == 'assigned' or t.status == 'in_progress'
+    for _, field in ipairs(PLAIN) do
+      if change[field] and not (runs and field == 'claims') then
+        note(t, field, change[field])
+        t[field] = change[field]
+      end
+    end
+    if change.quarantine then
+      t.quarantine = change.quarantine
+      note(t, 'quarantine', t.quarantine)
+      if t.quarantine == '' then redis.call('HDEL', key.quarantine(), t.task) else redis.call('HSET', key.quarantine(), t.task, t.quarantine) end
+    end
+    if change.data then redis.call('SET', key.taskData(t.ade), change.data, 'KEEPTTL') end
+    if change.meta then redis.call('SET', key.taskMeta(t.task), change.meta) end
+    if change.config then redis.call('HSET', key.taskConfig(t.ade), unpack(change.config)) end
+    if change.deps then
+      rewire(t.task, change.deps)
+      wired = true
+    end
+    rescore(t, change)
+    if t.status == 'blocked' or t.status == 'pending' and (t.moved or change.deps or change.quarantine or change.aside) then settle(t) end
+    if change.data then say('task_amended', t, '') end
+  end
+end
+if wired then redis.call('HINCRBY', key.taskCounts(), 'graph', 1) end
+write_progress()
+return known

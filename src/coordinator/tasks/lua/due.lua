@@ -1,0 +1,23 @@
+-- What the clock brings: back-offs that are over go back to the queue, pauses that are over end, and tasks whose lease should
+-- have ended by now are named, for the caller to look at.
+--   args.limit
+-- Outcome: { resumed…(lanes) }, { released… }, { suspect… }
+-- @include _ready.lua
+
+local resumed = {}
+local pauses = redis.call('HGETALL', key.pauses())
+for at = 1, #pauses, 2 do
+  local ends = tonumber(cjson.decode(pauses[at + 1]).ends) or 0
+  if ends > 0 and ends <= now / 1000000 then
+    redis.call('HDEL', key.pauses(), pauses[at])
+    resumed[#resumed + 1] = pauses[at]
+  end
+end
+local released = redis.call('ZRANGEBYSCORE', key.delayedTasks(), '-inf', seconds(now), 'LIMIT', 0, args.limit)
+for _, id in ipairs(released) do
+  redis.call('ZREM', key.delayedTasks(), id)
+  local t = load(id)
+  if t and t.status == 'blocked' then settle(t) end
+end
+if #released > 0 then write_progress() end
+return { resumed, released, redis.call('ZRANGEBYSCORE', key.runningTasks(), '-inf', seconds(now), 'LIMIT', 0, args.limit) }

@@ -1,0 +1,49 @@
+-- Read back what plain clients did: ids that left the public list unclaimed get an inferred lease, ids that somebody pushed
+-- there in vain are taken out, and the list is put in order.
+--   args.raw_us    how long one that took a task may stay silent
+-- Outcome: { taken… }, { thrown out… }
+-- @include _take.lua
+
+local queue, offered, order = key.taskQueue(), key.offeredTasks(), key.readyOrder()
+local listed = redis.call('LRANGE', queue, 0, -1)
+local there, foreign, doubled = {}, {}, false
+for _, id in ipairs(listed) do
+  if there[id] then doubled = true end
+  there[id] = true
+  if not redis.call('ZSCORE', offered, id) then foreign[#foreign + 1] = id end
+end
+local taken = {}
+for _, id in ipairs(redis.call('ZRANGE', offered, 0, -1)) do
+  if not there[id] then
+    local t = load(id)
+    redis.call('ZREM', offered, id)
+    if t and t.status == 'pending' then
+      withdraw(t)
+      infer(t, 'raw.' .. t.task, 'assigned', args.raw_us)
+      taken[#taken + 1] = id
+    end
+  end
+end
+
+-- The list as it should be; written anew only if it is not.
+local wanted = {}
+local paused = redis.call('EXISTS', key.pauses()) == 1
+for _, id in ipairs(redis.call('ZRANGE', order, 0, args.window - 1)) do
+  if not paused or not is_paused(redis.call('HGET', key.taskRecord(id), 'lane')) then wanted[#wanted + 1] = id end
+end
+local same = not doubled and #foreign == 0 and #wanted == redis.call('LLEN', queue)
+if same then
+  local now_listed = redis.call('LRANGE', queue, 0, -1)
+  for at = 1, #wanted do
+    if now_listed[#now_listed + 1 - at] ~= wanted[at] then same = false end
+  end
+end
+if not same then
+  redis.call('DEL', queue, offered)
+  for _, id in ipairs(wanted) do
+    redis.call('LPUSH', queue, id)
+    redis.call('ZADD', offered, seconds(now), id)
+  end
+end
+write_progress()
+return { taken, foreign }

@@ -1,0 +1,214 @@
+import { type Clock, jittered } from '../../clock.ts';
+import { reason } from '../../errors.ts';
+import type { EventLog } from '../../events/event-log.ts';
+import type { Logger } from '../../log.ts';
+import { isId } from '../../redis/ids.ts';
+import { type KeyspaceOptions, keyReader } from '../../redis/keys.ts';
+import { every, type Service } from '../../service.ts';
+import { parseLock } from '../locks/lock.ts';
+import type { Locks } from '../locks/locks.ts';
+import { adoptedResult } from './result.ts';
+import { reconcile } from './scripts.ts';
+import { WORK_STATUSES, type WorkStatus } from './task.ts';
+import type { Due, Tasks } from './tasks.ts';
+import { RAW } from './work.ts';
+
+export interface ReconcilerOptions {
+  readonly tasks: Tasks;
+  readonly locks: Locks;
+  readonly keyspace: KeyspaceOptions;
+  readonly events: EventLog;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limits: () => { readonly rawGraceMs: number; readonly rawLeaseMs: number };
+}
+
+export interface Reconciled extends Due {
+  /** Taken from the list by plain clients. */
+  readonly taken: readonly string[];
+  /** Pushed to the list by somebody, in vain. */
+  readonly thrownOut: readonly string[];
+  /** What plain clients wrote and was believed, as `TASK status`. */
+  readonly adopted: readonly string[];
+  /** What was not. */
+  readonly reverted: readonly string[];
+  /** Keys under the project's name that are none of its keys. */
+  readonly drifted: readonly string[];
+}
+
+const PERIOD_MS = 1_000;
+const SLICE = 500;
+/** A plain client writes the status first and the result right after; it is given this long. */
+const RESULT_MS = 2_000;
+
+/** Compares what plain clients see and write with the truth, and makes the one follow the other. */
+export class Reconciler {
+  readonly #options: ReconcilerOptions;
+  readonly #explain: ReturnType<typeof keyReader>;
+  readonly #finishedAt = new Map<string, number>();
+  readonly #told = new Set<string>();
+  #cursor = '0';
+  #taskCursor = '0';
+
+  constructor(options: ReconcilerOptions) {
+    this.#options = options;
+    this.#explain = keyReader(options.keyspace);
+  }
+
+  service(): Service {
+    const { clock, log } = this.#options;
+    return every('task reconcile', {
+      clock,
+      pauseMs: () => jittered(PERIOD_MS),
+      tick: () => this.once().then(() => undefined),
+      onError: (error) => log.warn('reconciling tasks failed, trying again', { problem: reason(error) }),
+    });
+  }
+
+  async once(): Promise<Reconciled> {
+    // First what plain clients said: a lease must not be taken from one that has just finished.
+    const [taken = [], thrownOut = []] = await this.#list();
+    const { adopted, reverted } = await this.#statuses();
+    const due = await this.#options.tasks.dueOnce();
+    const drifted = await this.#strays();
+    return { ...due, taken, thrownOut, adopted, reverted, drifted };
+  }
+
+  #list(): Promise<string[][]> {
+    const { tasks, limits } = this.#options;
+    const raw_us = limits().rawGraceMs * 1000;
+    const lease = { lease_us: raw_us, lease_class: 'process', hold_us: 0, purpose: 'task', raw_us };
+    return tasks.store.scripts.run(reconcile, {}, { ...tasks.store.common(), ...lease });
+  }
+
+  /** Tasks that are worked on each time; of all the others a slice at a time. */
+  async #statuses() {
+    const { tasks } = this.#options;
+    const { connection, keys } = tasks.store;
+    const redis = connection.commands;
+    const running = await redis.zrange(keys.runningTasks(), '0', '-1');
+    const [next, slice] = await redis.sscan(keys.knownTasks(), this.#taskCursor, 'COUNT', SLICE);
+    this.#taskCursor = next;
+    const ids = [...new Set([...running, ...slice])];
+    const adopted: string[] = [];
+    const reverted: string[] = [];
+    if (ids.length === 0) return { adopted, reverted };
+    const said = await redis.mget(ids.map((id) => keys.taskStatus(id)));
+    const records = await tasks.store.records(ids, ['status', 'agent', 'lock_id']);
+    for (const [at, id] of ids.entries()) {
+      const [status, agent, lockId] = records[at] as (string | null)[];
+      const word = said[at] ?? '';
+      if (!status || word === status) continue;
+      const isAdopted = await this.#adopt(id, word, {
+        status: status as WorkStatus,
+        agent: agent ?? '',
+        lockId: lockId ?? '',
+      });
+      if (isAdopted === undefined) continue;
+      (isAdopted ? adopted : reverted).push(`${id} ${word}`);
+      if (isAdopted) continue;
+      await redis.set(keys.taskStatus(id), status);
+      await this.#options.events.append('transition_rejected', { task_id: id, said: word.slice(0, 100), status });
+    }
+    return { adopted, reverted };
+  }
+
+  /** True: believed. False: not. Undefined: not yet. */
+  async #adopt(task: string, word: string, truth: Truth): Promise<boolean | undefined> {
+    const { tasks } = this.#options;
+    if (!WORK_STATUSES.includes(word as WorkStatus)) return false;
+    const isRunning = truth.status === 'assigned' || truth.status === 'in_progress';
+    if (isRunning && !truth.agent.startsWith(RAW)) return false;
+    if (!isRunning && truth.status !== 'pending' && truth.status !== 'blocked') return false;
+    const by = 'a plain client';
+    switch (word) {
+      case 'assigned':
+      case 'in_progress':
+        if (!isRunning) await tasks.judge(task, { to: 'running' }, by);
+        else if (word === 'in_progress') await tasks.work.report({ task, agent: truth.agent, lockId: truth.lockId });
+        await this.#renew(task, truth);
+        return true;
+      case 'completed':
+        return this.#completed(task, truth, isRunning);
+      case 'failed': {
+        const error = await this.#errorOf(task);
+        if (!isRunning) await tasks.judge(task, { to: 'failed' }, by, error);
+        else await tasks.work.fail({ task, agent: truth.agent, lockId: truth.lockId }, { error });
+        return true;
+      }
+      default:
+        if (!isRunning) return false;
+        await tasks.work.drop({ task, agent: truth.agent, lockId: truth.lockId }, 'a plain client gave it back');
+        return true;
+    }
+  }
+
+  async #completed(task: string, { agent, lockId }: Truth, isRunning: boolean): Promise<boolean | undefined> {
+    const { tasks, clock } = this.#options;
+    const { connection, keys } = tasks.store;
+    const text = await connection.commands.get(keys.taskResult(task));
+    const since = this.#finishedAt.get(task) ?? clock.now();
+    this.#finishedAt.set(task, since);
+    if (text === null && clock.now() - since < RESULT_MS) return undefined;
+    this.#finishedAt.delete(task);
+    if (!isRunning) await tasks.judge(task, { to: 'running' }, 'a plain client');
+    const owner = isRunning ? { agent, lockId } : { agent: `${RAW}${task}`, lockId: undefined };
+    await tasks.work.complete({ task, ...owner }, adoptedResult(text), { isRaw: true });
+    return true;
+  }
+
+  /** It spoke, so it lives: a plain client cannot send heartbeats. */
+  async #renew(task: string, { agent, lockId }: Truth): Promise<void> {
+    const { tasks, locks, limits } = this.#options;
+    const lock = parseLock(`task:${tasks.store.adeId(task)}`);
+    if (lockId) await locks.heartbeat({ locks: [lock], agent, lockId }, limits().rawLeaseMs);
+  }
+
+  async #errorOf(task: string): Promise<string> {
+    const { connection, keys } = this.#options.tasks.store;
+    const errors = await connection.commands.lrange(keys.errorList(), 0, 99);
+    const own = errors
+      .find((text) => text.startsWith(`${task}:`))
+      ?.slice(task.length + 1)
+      .trim();
+    const { errors: inResult = [] } = adoptedResult(await connection.commands.get(keys.taskResult(task)));
+    return own ?? inResult[0] ?? 'a plain client said that it failed';
+  }
+
+  /** A step through all keys of the project: agents that entered themselves, and keys that are none of ours. */
+  async #strays(): Promise<string[]> {
+    const { tasks, log, events } = this.#options;
+    const { connection, project } = tasks.store;
+    const redis = connection.commands;
+    if (!('scan' in redis)) return [];
+    const [next, found] = await redis.scan(this.#cursor, 'MATCH', `${project}:*`, 'COUNT', SLICE);
+    this.#cursor = next;
+    const drifted: string[] = [];
+    for (const key of found) {
+      const explained = this.#explain(key);
+      if (explained?.name === 'agent') await this.#enter(explained.parts.agent as string, key);
+      if (explained || this.#told.has(key)) continue;
+      this.#told.add(key);
+      drifted.push(key);
+      log.warn('a key under the name of the project is none of its keys', { key: key.slice(0, 200) });
+      await events.append('drift_found', { key: key.slice(0, 200) });
+    }
+    return drifted;
+  }
+
+  async #enter(agent: string, key: string): Promise<void> {
+    const { connection, keys } = this.#options.tasks.store;
+    const redis = connection.commands;
+    if ((await redis.ttl(key)) !== -1 || !isId('agent', agent)) return;
+    await redis.expire(key, DAY);
+    await redis.sadd(keys.knownAgents(), agent);
+  }
+}
+
+const DAY = 86_400;
+
+interface Truth {
+  readonly status: WorkStatus;
+  readonly agent: string;
+  readonly lockId: string;
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import { defineScript } from '../../redis/script.ts';
+
+/** What every script over tasks is told; see lua/_task.lua. */
+const COMMON = {
+  head: 'string',
+  agent: 'string',
+  lock_id: 'string',
+  publish: 'string',
+  grace_us: 'number',
+  window: 'number',
+} as const;
+/** How long a lease lasts, for scripts that may grant one. */
+const LEASE = { lease_us: 'number', lease_class: 'string', hold_us: 'number', purpose: 'string' } as const;
+
+/** Words and numbers, as texts. Checked by hand: this runs on every call. */
+function words(raw: unknown): readonly string[] {
+  if (!Array.isArray(raw)) throw new Error('not a list');
+  return raw.map(String);
+}
+const lists = (raw: unknown): string[][] => z.array(z.array(z.string())).parse(raw);
+
+export const admit = defineScript({
+  file: new URL('./lua/admit.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, ...LEASE, tasks: 'json' },
+  reply: words,
+});
+export const amend = defineScript({
+  file: new URL('./lua/amend.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, changes: 'json' },
+  reply: words,
+});
+export const claim = defineScript({
+  file: new URL('./lua/claim.lua', import.meta.url),
+  keys: [],
+  args: {
+    ...COMMON,
+    ...LEASE,
+    agent_type: 'string',
+    lanes: 'json',
+    capabilities: 'json',
+    task: 'string',
+    limit: 'number',
+    from: 'number',
+    places: 'number',
+    raw_us: 'number',
+  },
+  reply: words,
+});
+export const report = defineScript({
+  file: new URL('./lua/report.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, task: 'string', token: 'string', note: 'string', percent: 'string' },
+  reply: words,
+});
+export const complete = defineScript({
+  file: new URL('./lua/complete.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, task: 'string', token: 'string', rest: 'string', say_raw: 'number' },
+  reply: words,
+});
+export const fail = defineScript({
+  file: new URL('./lua/fail.lua', import.meta.url),
+  keys: [],
+  args: {
+    ...COMMON,
+    task: 'string',
+    token: 'string',
+    force: 'number',
+    class: 'string',
+    error: 'string',
+    rest: 'string',
+    delay_us: 'number',
+    max_attempts: 'number',
+    pause_type: 'string',
+    pause_until: 'number',
+  },
+  reply: words,
+});
+export const drop = defineScript({
+  file: new URL('./lua/drop.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, task: 'string', token: 'string', reason: 'string' },
+  reply: words,
+});
+export const cancel = defineScript({
+  file: new URL('./lua/cancel.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, task: 'string', reason: 'string', by: 'string' },
+  reply: words,
+});
+export const reopen = defineScript({
+  file: new URL('./lua/reopen.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, task: 'string', reason: 'string', by: 'string' },
+  reply: words,
+});
+export const judge = defineScript({
+  file: new URL('./lua/judge.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, ...LEASE, task: 'string', to: 'string', by: 'string', reason: 'string', rest: 'string' },
+  reply: words,
+});
+export const lapse = defineScript({
+  file: new URL('./lua/lapse.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, task: 'string' },
+  reply: words,
+});
+export const pause = defineScript({
+  file: new URL('./lua/pause.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, what: 'string', value: 'string' },
+  reply: (raw) => z.int().parse(raw),
+});
+export const due = defineScript({
+  file: new URL('./lua/due.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, limit: 'number' },
+  reply: lists,
+});
+export const reconcile = defineScript({
+  file: new URL('./lua/reconcile.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, ...LEASE, raw_us: 'number' },
+  reply: lists,
+});

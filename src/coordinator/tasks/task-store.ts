@@ -1,0 +1,77 @@
+import type { Connection } from '../../redis/connection.ts';
+import { adeTaskId, DEFAULT_PROJECT } from '../../redis/ids.ts';
+import { type Keyspace, type KeyspaceOptions, keyspace } from '../../redis/keys.ts';
+import type { Scripts } from '../../redis/script.ts';
+import { LEASE_CLASSES } from '../locks/lock.ts';
+import { GRAPH_FIELDS, type KnownTask, knownTask } from './task-graph.ts';
+
+export interface TaskStoreOptions {
+  readonly connection: Connection;
+  readonly keyspace: KeyspaceOptions;
+  readonly scripts: Scripts;
+  /** How many ready tasks the public list shows. */
+  readonly window: () => number;
+}
+
+/** What all parts of the task room have in common: its keys, its scripts, and what those are told in every call. */
+export class TaskStore {
+  readonly keys: Keyspace;
+  readonly scripts: Scripts;
+  readonly connection: Connection;
+  readonly project: string;
+  readonly #window: () => number;
+
+  constructor({ connection, keyspace: spelling, scripts, window }: TaskStoreOptions) {
+    this.keys = keyspace(spelling);
+    this.scripts = scripts;
+    this.connection = connection;
+    this.project = spelling.project ?? DEFAULT_PROJECT;
+    this.#window = window;
+  }
+
+  /** The arguments that every script takes. */
+  common(agent = '', lockId = '') {
+    return {
+      head: this.project === DEFAULT_PROJECT ? '' : `${this.project}.`,
+      agent,
+      lock_id: lockId,
+      publish: 'PUBLISH',
+      grace_us: LEASE_CLASSES.agent.graceMs * 1000,
+      window: this.#window(),
+    };
+  }
+
+  adeId(task: string) {
+    return adeTaskId(this.project, task);
+  }
+
+  async size(): Promise<number> {
+    return this.connection.commands.scard(this.keys.knownTasks());
+  }
+
+  async ids(): Promise<string[]> {
+    return (await this.connection.commands.smembers(this.keys.knownTasks())).sort(inOrder);
+  }
+
+  /** Every task as its place among the others depends on it. */
+  async graphTasks(): Promise<KnownTask[]> {
+    const ids = await this.ids();
+    const rows = await this.records(ids, GRAPH_FIELDS);
+    return ids.map((id, at) => knownTask(id, rows[at]!)).filter((task) => task !== undefined);
+  }
+
+  /** These fields of many records, in batches that do not hold up others. */
+  async records(ids: readonly string[], fields: readonly string[]): Promise<(string | null)[][]> {
+    const rows: (string | null)[][] = [];
+    for (let at = 0; at < ids.length; at += BATCH) {
+      const batch = ids.slice(at, at + BATCH);
+      rows.push(
+        ...(await Promise.all(batch.map((id) => this.connection.commands.hmget(this.keys.taskRecord(id), ...fields)))),
+      );
+    }
+    return rows;
+  }
+}
+
+const BATCH = 500;
+const inOrder = new Intl.Collator('en', { numeric: true }).compare;

@@ -1,0 +1,268 @@
+import type { Clock } from '../../clock.ts';
+import type { Logger } from '../../log.ts';
+import type { Locks } from '../locks/locks.ts';
+import { recordOf } from './admission.ts';
+import type { Pause } from './lease.ts';
+import { Outbox } from './outbox.ts';
+import type { PriorityOrder } from './priority.ts';
+import { restOf } from './result.ts';
+import { admit, amend, cancel, due, judge, lapse, pause, reopen } from './scripts.ts';
+import type { Task, TaskContent, TaskId } from './task.ts';
+import { type GraphTask, type Judgement, judgeAll, type KnownTask } from './task-graph.ts';
+import type { Admission, Amendment, Outcome, Standing, TaskSink, Verdict } from './task-sink.ts';
+import { TaskStore, type TaskStoreOptions } from './task-store.ts';
+import { TaskViews } from './task-view.ts';
+import { RAW, Work, type WorkLimits } from './work.ts';
+
+export interface TaskLimits extends WorkLimits {
+  readonly window: number;
+  readonly priorityOrder: PriorityOrder;
+  /** How long one who works by hand may stay silent. */
+  readonly rawLeaseMs: number;
+}
+
+export interface TasksOptions extends Omit<TaskStoreOptions, 'window'> {
+  readonly locks: Locks;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limits: () => TaskLimits;
+  /** How long a task may run that does not say so itself, in seconds; 0 is no limit. Asked each time: it may be changed live. */
+  readonly defaultTimeout: () => Promise<number>;
+}
+
+const CHUNK = 200;
+const BATCH = 200;
+
+export interface Due {
+  /** Tasks whose back-off is over. */
+  readonly released: readonly string[];
+  readonly lost: readonly string[];
+  readonly timedOut: readonly string[];
+}
+
+/** The task room: what is to be done, by whom, and what became of it. */
+export class Tasks implements TaskSink {
+  readonly store: TaskStore;
+  readonly work: Work;
+  readonly views: TaskViews;
+  readonly outbox: Outbox;
+  readonly #options: TasksOptions;
+  #order = '';
+
+  constructor(options: TasksOptions) {
+    const { connection, limits, locks } = options;
+    this.#options = options;
+    this.store = new TaskStore({ ...options, window: () => limits().window });
+    this.work = new Work({ store: this.store, locks, limits });
+    this.views = new TaskViews(this.store);
+    this.outbox = new Outbox({ connection, keys: this.store.keys });
+  }
+
+  /** All tasks are judged together, new and known: an edge may make a known one more urgent, or close a circle. */
+  async admit(admissions: readonly Admission[]): Promise<void> {
+    const known = await this.store.graphTasks();
+    const isKnown = new Set(known.map(({ task_id }) => task_id));
+    const fresh = admissions.filter(({ task }) => !isKnown.has(task.task_id));
+    if (fresh.length === 0) return;
+    const judged = this.#judge([...known, ...fresh.map(graphTask)]);
+    const born = Math.floor(this.#options.clock.now() / 1000);
+    const { connection, keys } = this.store;
+    const last = await connection.commands.hincrby(keys.taskCounts(), 'seq', fresh.length);
+    const defaultTimeout = await this.#options.defaultTimeout();
+    const row = (one: Admission, at: number) => ({
+      ...this.#row(one, judged, { born, defaultTimeout }),
+      seq: last - fresh.length + 1 + at,
+    });
+    const rows = new Map(fresh.map((one, at) => [one.task.task_id as string, row(one, at)]));
+    // Dependencies first, so that each edge finds its other end; those in a circle come last, in any order.
+    const batch = [...new Set([...judged.graph.order.filter((id) => rows.has(id)), ...rows.keys()])];
+    for (let at = 0; at < batch.length; at += CHUNK) {
+      const tasks = batch.slice(at, at + CHUNK).map((id) => rows.get(id));
+      await this.store.scripts.run(admit, {}, { ...this.store.common(), ...this.#rawLease(), tasks });
+    }
+    await this.#replace(known, judged);
+  }
+
+  async amend(amendments: readonly Amendment[]): Promise<void> {
+    const edited = amendments.filter(({ set, quarantine }) => set || quarantine !== undefined);
+    if (edited.length > 0) await this.#edit(edited);
+    for (const { task_id, verdict } of amendments) if (verdict) await this.judge(task_id, verdict, 'the task file');
+  }
+
+  async cancel(ids: readonly TaskId[], why: string, by = 'the task file'): Promise<void> {
+    for (const id of ids) await this.cancelOne(id, why, by);
+  }
+
+  async cancelOne(task: string, reason: string, by: string): Promise<'cancelled' | 'ended' | 'unknown'> {
+    const [word] = await this.store.scripts.run(cancel, {}, { ...this.store.common(), task, reason, by });
+    return word?.toLowerCase() as 'cancelled' | 'ended' | 'unknown';
+  }
+
+  /** Back to the queue as a new try; one that runs stays as it is. */
+  async reopen(task: string, reason: string, by: string): Promise<'open' | 'running' | 'unknown'> {
+    const [word] = await this.store.scripts.run(reopen, {}, { ...this.store.common(), task, reason, by });
+    return word?.toLowerCase() as 'open' | 'running' | 'unknown';
+  }
+
+  /** A person's word. */
+  async judge(task: string, { to, agent }: Verdict, by: string, reason = ''): Promise<void> {
+    if (to === 'held' || to === 'released') {
+      const changes = [{ id: task, aside: to === 'held' ? '1' : '' }];
+      await this.store.scripts.run(amend, {}, { ...this.store.common(), changes });
+      return;
+    }
+    if (to === 'cancelled') return void (await this.cancelOne(task, reason || 'called off', by));
+    const who = to === 'running' ? `${RAW}${agent ?? task}` : (agent ?? '');
+    const args = {
+      ...this.store.common(who),
+      ...this.#rawLease(),
+      task,
+      to,
+      by,
+      reason,
+      rest: restOf({ notes: reason }),
+    };
+    const [word] = await this.store.scripts.run(judge, {}, args);
+    if (to === 'open' && word === 'SAME') await this.reopen(task, reason || 'opened again', by);
+  }
+
+  standings(ids: readonly TaskId[]): Promise<ReadonlyMap<TaskId, Standing>> {
+    return this.views.standings(ids);
+  }
+
+  size(): Promise<number> {
+    return this.store.size();
+  }
+
+  outcomes(limit: number): Promise<readonly Outcome[]> {
+    return this.outbox.read(limit);
+  }
+
+  settle(ids: readonly string[]): Promise<void> {
+    return this.outbox.settle(ids);
+  }
+
+  /** `all`, or a type of agent. Answers with how many tasks the public list shows since. */
+  pause(what: string, why: Pause): Promise<number> {
+    return this.store.scripts.run(pause, {}, { ...this.store.common(), what, value: JSON.stringify(why) });
+  }
+
+  resume(what: string): Promise<number> {
+    return this.store.scripts.run(pause, {}, { ...this.store.common(), what, value: '' });
+  }
+
+  /** What the clock brings: back-offs and pauses that are over, leases that ended unsaid, time-outs. */
+  async dueOnce(): Promise<Due> {
+    const [, released = [], suspects = []] = await this.store.scripts.run(
+      due,
+      {},
+      { ...this.store.common(), limit: BATCH },
+    );
+    const lost: string[] = [];
+    const timedOut: string[] = [];
+    for (const task of suspects) {
+      const [word, lockId = '', agent = ''] = await this.store.scripts.run(lapse, {}, { ...this.store.common(), task });
+      if (word !== 'LOST' && word !== 'TIMEOUT') continue;
+      await this.#end(task, { lockId, agent }, word);
+      (word === 'LOST' ? lost : timedOut).push(task);
+    }
+    return { released, lost, timedOut };
+  }
+
+  async #end(task: string, { lockId, agent }: { lockId: string; agent: string }, word: 'LOST' | 'TIMEOUT') {
+    const [row] = await this.store.records([task], ['claims', 'timeout']);
+    const isLost = word === 'LOST';
+    if (isLost) await this.work.reapLocks(task, agent, row?.[0] ?? '');
+    const error = isLost ? `${agent} fell silent and its lease ended` : `it took longer than ${row?.[1]} s`;
+    const failure = { class: isLost ? 'lost' : 'timeout', error, isForced: true } as const;
+    await this.work.fail({ task, agent, lockId }, failure);
+  }
+
+  #judge(tasks: readonly GraphTask[]): Judgement {
+    const { limits, log } = this.#options;
+    const judged = judgeAll(tasks, limits().priorityOrder);
+    const { order, because } = judged.order;
+    if (this.#order !== order && tasks.length > 1) {
+      log.info('priorities are read in this direction', { order, because });
+      this.#order = order;
+    }
+    for (const cycle of judged.graph.cycles) log.warn('dependencies go in a circle', { cycle: cycle.join(' → ') });
+    return judged;
+  }
+
+  #row(
+    { task, phase, agent, isHeld, quarantine = '' }: Admission,
+    { placings }: Judgement,
+    { born, defaultTimeout }: RowTerms,
+  ) {
+    const { clock } = this.#options;
+    return {
+      id: task.task_id,
+      ...recordOf(task, { defaultTimeout }),
+      ...placings.get(task.task_id),
+      complaint: quarantine,
+      born,
+      origin: task.origin,
+      aside: isHeld ? '1' : '',
+      author: task.origin,
+      created_at: task.created_at ?? new Date(clock.now()).toISOString(),
+      phase,
+      agent: `${RAW}${agentName(agent) ?? task.task_id}`,
+    };
+  }
+
+  async #edit(edited: readonly Amendment[]): Promise<void> {
+    const defaultTimeout = await this.#options.defaultTimeout();
+    const known = await this.store.graphTasks();
+    const tasks = await this.views.tasks(edited.map(({ task_id }) => task_id));
+    const changes = new Map<string, object>();
+    const after = new Map<string, KnownTask>(known.map((one) => [one.task_id, one]));
+    for (const { task_id, set, quarantine } of edited) {
+      const task = tasks.get(task_id);
+      const before = after.get(task_id);
+      if (!task || !before) continue;
+      const next: Task = { ...task, ...(set as Partial<TaskContent>) };
+      const complaint = quarantine === undefined ? before.complaint : (quarantine ?? '');
+      after.set(task_id, { ...before, priority: next.priority, depends_on: next.depends_on, complaint });
+      changes.set(task_id, { id: task_id, complaint, ...(set && recordOf(next, { defaultTimeout })) });
+    }
+    await this.#replace(known, this.#judge([...after.values()]), changes);
+  }
+
+  /** Carries over what follows for tasks that are known: of those that nobody edited, only what became different. */
+  async #replace(known: readonly KnownTask[], { placings }: Judgement, edited = new Map<string, object>()) {
+    const changes = known.flatMap(({ task_id, rank, quarantine }) => {
+      const placing = placings.get(task_id)!;
+      const own = edited.get(task_id);
+      if (own) return [{ ...own, ...placing }];
+      const isSame = placing.rank === rank && placing.quarantine === quarantine;
+      return isSame ? [] : [{ id: task_id, ...placing }];
+    });
+    for (let at = 0; at < changes.length; at += CHUNK) {
+      const part = changes.slice(at, at + CHUNK);
+      await this.store.scripts.run(amend, {}, { ...this.store.common(), changes: part });
+    }
+  }
+
+  #rawLease() {
+    const { rawLeaseMs } = this.#options.limits();
+    return { lease_us: rawLeaseMs * 1000, lease_class: 'process', hold_us: 0, purpose: 'task' };
+  }
+}
+
+interface RowTerms {
+  readonly born: number;
+  readonly defaultTimeout: number;
+}
+
+const graphTask = ({ task, phase, quarantine }: Admission): GraphTask => ({
+  task_id: task.task_id,
+  priority: task.priority,
+  depends_on: task.depends_on,
+  isOpen: phase === 'open' || phase === 'running',
+  complaint: quarantine ?? '',
+});
+
+/** A name from a file may be anything; a lease needs one that can stand in a key. */
+const agentName = (text: string | undefined): string | undefined =>
+  text?.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 100) || undefined;

@@ -1,0 +1,265 @@
+import { randomUUID } from 'node:crypto';
+import { ReeveError } from '../../errors.ts';
+import { GENERAL, lanesFor } from '../agents/matcher.ts';
+import { LEASE_CLASSES, type LeaseClass, type LockRef, parseLock, resourceLock } from '../locks/lock.ts';
+import type { Locks } from '../locks/locks.ts';
+import { skill } from './admission.ts';
+import {
+  type ClaimOutcome,
+  type CompleteOutcome,
+  type DropOutcome,
+  type FailOutcome,
+  type FailureClass,
+  type LeaseRef,
+  late,
+  type Pause,
+  type ReportOutcome,
+  UNKNOWN,
+} from './lease.ts';
+import { restOf, type WorkResult } from './result.ts';
+import { claim, complete, drop, fail, report } from './scripts.ts';
+import { taskSchema } from './task.ts';
+import type { TaskStore } from './task-store.ts';
+
+export interface WorkLimits {
+  readonly maxAttempts: number;
+  /** First pause after a failure; it doubles. */
+  readonly retryMs: number;
+  /** How long a plain client is trusted that took a task and has not said so. */
+  readonly rawGraceMs: number;
+}
+
+export interface WorkOptions {
+  readonly store: TaskStore;
+  readonly locks: Locks;
+  readonly limits: () => WorkLimits;
+}
+
+export interface ClaimRequest {
+  readonly agent: string;
+  readonly type?: string | undefined;
+  readonly capabilities?: readonly string[] | undefined;
+  /** This one; without it, the best. */
+  readonly task?: string | undefined;
+  readonly leaseClass?: LeaseClass | undefined;
+  /** The claim's own id: to ask again with it is the same request. */
+  readonly lockId?: string | undefined;
+  readonly places?: number | undefined;
+}
+
+const CANDIDATES = 64;
+/** How many rounds of candidates that do not fit are passed over before a claim says that there is nothing. */
+const MAX_ROUNDS = 16;
+const MAX_REAPS = 8;
+
+/** What agents do with tasks, each a step that happens as a whole or not at all. */
+export class Work {
+  readonly #options: WorkOptions;
+
+  constructor(options: WorkOptions) {
+    this.#options = options;
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimOutcome> {
+    const { store, limits } = this.#options;
+    const { agent, type = GENERAL, capabilities = [], leaseClass = 'agent', lockId = randomUUID() } = request;
+    const args = {
+      ...store.common(agent, lockId),
+      agent_type: type,
+      lanes: lanesFor(type),
+      capabilities: Object.fromEntries(capabilities.map((text) => [skill(text), true])),
+      task: request.task ?? '',
+      lease_us: LEASE_CLASSES[leaseClass].leaseMs * 1000,
+      lease_class: leaseClass,
+      hold_us: 0,
+      purpose: 'task',
+      limit: CANDIDATES,
+      places: request.places ?? 1,
+      raw_us: limits().rawGraceMs * 1000,
+    };
+    let reaps = 0;
+    for (let round = 0; ; ) {
+      const reply = await this.#again(() => store.scripts.run(claim, {}, { ...args, from: round * CANDIDATES }));
+      if (reply[0] === 'OVERDUE' && reaps++ < MAX_REAPS) await this.#reap(reply[1] as string);
+      else if (reply[0] === 'NONE' && reply[2] === '1' && round < MAX_ROUNDS) round++;
+      else return claimOutcome(reply, { agent, lockId, leaseClass });
+    }
+  }
+
+  /** Says that it began, or how far it is; and renews the lease. */
+  async report(lease: LeaseRef, said: { note?: string; percent?: number } = {}): Promise<ReportOutcome> {
+    const { store } = this.#options;
+    const percent = said.percent === undefined ? '' : String(said.percent);
+    const args = { ...this.#named(lease), note: said.note ?? '', percent };
+    const reply = await this.#again(() => store.scripts.run(report, {}, args));
+    if (reply[0] === 'UNKNOWN') return UNKNOWN;
+    if (reply[0] === 'LATE') return late(reply);
+    return this.heartbeat(lease);
+  }
+
+  /** Renews the task's lock, its resources and the place in the agent's capacity, together or not at all. */
+  async heartbeat(lease: LeaseRef): Promise<ReportOutcome> {
+    const { store, locks } = this.#options;
+    const fields = ['status', 'agent', 'lock_id', 'claims', 'lease_class'];
+    const [row] = await store.records([lease.task], fields);
+    const [status, agent, lockId, claims, leaseClass] = row as (string | null)[];
+    if (!status) return UNKNOWN;
+    const isMine = agent === lease.agent && (!lease.lockId || lease.lockId === lockId);
+    if (!isMine || (status !== 'assigned' && status !== 'in_progress')) {
+      return { outcome: 'late', status, holder: agent ?? '' };
+    }
+    const held = [
+      parseLock(`task:${store.adeId(lease.task)}`),
+      ...resourcesOf(claims ?? ''),
+      parseLock(`agent:${agent}`),
+    ];
+    const { leaseMs } = LEASE_CLASSES[leaseClass === 'process' ? 'process' : 'agent'];
+    const renewed = await locks.heartbeat({ locks: held, agent: lease.agent, lockId: lockId as string }, leaseMs);
+    if (renewed.outcome === 'lost') return { outcome: 'late', status, holder: agent ?? '' };
+    await store.connection.commands.expire(store.keys.agent(lease.agent), AGENT_SECONDS);
+    return { outcome: 'noted', expiresAt: renewed.expiresAt };
+  }
+
+  async complete(lease: LeaseRef, result?: Partial<WorkResult>, { isRaw = false } = {}): Promise<CompleteOutcome> {
+    const { store } = this.#options;
+    const args = { ...this.#named(lease), rest: restOf(result), say_raw: Number(isRaw) };
+    const reply = await this.#again(() => store.scripts.run(complete, {}, args));
+    switch (reply[0]) {
+      case 'COMPLETED':
+        return { outcome: 'completed', at: reply[1] as string, released: reply.slice(2) };
+      case 'ALREADY':
+        return { outcome: 'already', at: reply[1] as string };
+      default:
+        return reply[0] === 'LATE' ? late(reply) : UNKNOWN;
+    }
+  }
+
+  async fail(lease: LeaseRef, failure: Failure): Promise<FailOutcome> {
+    const { store, limits } = this.#options;
+    const { maxAttempts, retryMs } = limits();
+    const { class: kind = 'task', error, result, pauseType = GENERAL, pauseUntil = 0, isForced = false } = failure;
+    const args = {
+      ...this.#named(lease),
+      force: Number(isForced),
+      class: kind,
+      error: error.slice(0, 2_000),
+      rest: restOf({ ...result, errors: [...(result?.errors ?? []), error] }),
+      delay_us: retryMs * 1000,
+      max_attempts: failure.isFinal ? 0 : maxAttempts,
+      pause_type: pauseType,
+      pause_until: pauseUntil,
+    };
+    const reply = await this.#again(() => store.scripts.run(fail, {}, args));
+    switch (reply[0]) {
+      case 'RETRY':
+        return { outcome: 'retry', attempts: Number(reply[1]), inMs: Number(reply[2]) / 1000 };
+      case 'FAILED':
+        return { outcome: 'failed', attempts: Number(reply[1]) };
+      case 'ALREADY':
+        return { outcome: 'already' };
+      default:
+        return reply[0] === 'LATE' ? late(reply) : UNKNOWN;
+    }
+  }
+
+  async drop(lease: LeaseRef, reason: string): Promise<DropOutcome> {
+    const { store } = this.#options;
+    const reply = await this.#again(() => store.scripts.run(drop, {}, { ...this.#named(lease), reason }));
+    if (reply[0] === 'DROPPED') return { outcome: 'dropped', position: Number(reply[1]) + 1 };
+    return reply[0] === 'LATE' ? late(reply) : UNKNOWN;
+  }
+
+  /** Ends what a silent holder left at the locks of a task. */
+  async reapLocks(task: string, agent: string, claims: string): Promise<void> {
+    const { store, locks } = this.#options;
+    await locks.reap(parseLock(`task:${store.adeId(task)}`));
+    for (const lock of resourcesOf(claims)) await locks.reap(lock);
+    if (agent && !agent.startsWith(RAW)) await locks.reap(parseLock(`agent:${agent}`));
+  }
+
+  #named({ task, agent, lockId = '', token = '' }: LeaseRef) {
+    return { ...this.#options.store.common(agent, lockId), task, token };
+  }
+
+  async #reap(key: string): Promise<void> {
+    const { locks } = this.#options;
+    const lock = locks.scripts.lockOf(key);
+    if (lock) await locks.reap(lock);
+  }
+
+  /** Every call here may be repeated: a claim is known by its id, an end by its lease. */
+  async #again<R>(call: () => Promise<R>): Promise<R> {
+    return call().catch((error: unknown) => {
+      if (error instanceof ReeveError && error.code === 'REDIS_REPLY_UNKNOWN') return call();
+      throw error;
+    });
+  }
+}
+
+export interface Failure {
+  readonly class?: FailureClass | 'lost' | 'timeout' | undefined;
+  readonly error: string;
+  readonly result?: Partial<WorkResult> | undefined;
+  /** On quota: which type of agent pauses, until when (seconds since 1970; 0: until a person resumes). */
+  readonly pauseType?: string | undefined;
+  readonly pauseUntil?: number | undefined;
+  /** No further attempt, whatever is left of them. */
+  readonly isFinal?: boolean | undefined;
+  /** The holder is not asked: its lease is over. */
+  readonly isForced?: boolean | undefined;
+}
+
+/** Who holds a task on trust, having taken it from the list without a claim. */
+export const RAW = 'raw.';
+const AGENT_SECONDS = 86_400;
+
+function resourcesOf(claims: string): LockRef[] {
+  if (!claims) return [];
+  return (JSON.parse(claims) as [string, string][]).map(([type, id]) => resourceLock(type, id));
+}
+
+interface Asked {
+  readonly agent: string;
+  readonly lockId: string;
+  readonly leaseClass: LeaseClass;
+}
+
+function claimOutcome(reply: readonly string[], asked: Asked): ClaimOutcome {
+  const [word, ...rest] = reply as [string, ...string[]];
+  switch (word) {
+    case 'CLAIMED':
+      return claimed(rest, asked);
+    case 'NONE':
+      return { outcome: 'none', ready: Number(rest[0]) };
+    case 'FULL':
+      return { outcome: 'full' };
+    case 'REFUSED':
+      return { outcome: 'refused', status: rest[0] as string };
+    case 'PAUSED':
+      return { outcome: 'paused', pause: JSON.parse(rest[0] as string) as Pause };
+    case 'BUSY':
+      return { outcome: 'busy', why: rest[0] as string, holder: rest[1] as string };
+    case 'UNKNOWN':
+      return UNKNOWN;
+    default:
+      throw new Error(`claim.lua answered ${word}`);
+  }
+}
+
+function claimed(reply: readonly string[], { agent, leaseClass }: Asked): ClaimOutcome {
+  const [again, , token, acquired_at, expires_at, attempt, data, lock_id] = reply as string[];
+  return {
+    outcome: 'claimed',
+    again: again === '1',
+    task: taskSchema.parse(JSON.parse(data as string)),
+    lease: {
+      lock_id: lock_id as string,
+      fencing_token: token as string,
+      agent_id: agent,
+      acquired_at: acquired_at as string,
+      expires_at: expires_at as string,
+      lease_class: leaseClass,
+      attempt: Number(attempt),
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { LEASE_CLASS_NAMES } from '../coordinator/locks/lock.ts';
+import type { ClaimOutcome, Late, Unknown } from '../coordinator/tasks/lease.ts';
+import { STATIONS } from '../coordinator/tasks/station.ts';
+import { TASK_STATES, taskSchema, WORK_STATUSES } from '../coordinator/tasks/task.ts';
+import type { TaskDetail, TaskRow } from '../coordinator/tasks/task-view.ts';
+import { ReeveError } from '../errors.ts';
+
+export const taskShape = z.looseObject({ ...taskSchema.shape, task_id: z.string() }).meta({ id: 'Task' });
+
+export const leaseShape = z
+  .object({
+    lock_id: z.string().describe('Names the lease; send it with every word about the task'),
+    fencing_token: z.string().describe('Rises with each claim of the task'),
+    agent_id: z.string(),
+    acquired_at: z.string(),
+    expires_at: z.string().describe('Say something before then, or the task goes to somebody else'),
+    lease_class: z.enum(LEASE_CLASS_NAMES),
+    attempt: z.int(),
+  })
+  .meta({ id: 'Lease' });
+
+export const rowShape = z
+  .object({
+    task_id: z.string(),
+    title: z.string(),
+    station: z.enum([...STATIONS, 'inconsistent']),
+    status: z.enum(WORK_STATUSES),
+    agent_id: z.string().optional(),
+    agent_type: z.string(),
+    category: z.string(),
+    epic: z.string(),
+    priority: z.number(),
+    attempts: z.int(),
+    because: z.string().optional(),
+  })
+  .meta({ id: 'TaskRow' });
+
+export const detailShape = z
+  .object({
+    ...rowShape.shape,
+    state: z.enum(TASK_STATES as [string, ...string[]]),
+    description: z.string(),
+    acceptance_criteria: z.string(),
+    tech_stack: z.array(z.string()),
+    files_to_modify: z.array(z.string()),
+    depends_on: z.array(z.string()),
+    waits_for: z.array(z.string()).describe('Dependencies that are still open'),
+    releases: z.array(z.string()).describe('Who waits for it'),
+    parked_on: z.string().optional(),
+    delayed_until: z.string().optional(),
+    quarantine: z.string().optional(),
+    lock_id: z.string().optional(),
+    claimed_at: z.string().optional(),
+    percent: z.number().optional(),
+    result: z.unknown().optional(),
+    late_results: z.array(z.unknown()),
+  })
+  .meta({ id: 'TaskDetail' });
+
+export const rowAnswer = (row: TaskRow) => row;
+
+export function detailAnswer({ task, ...rest }: TaskDetail) {
+  const { description, acceptance_criteria, tech_stack, files_to_modify } = task;
+  return { ...rest, description, acceptance_criteria, tech_stack, files_to_modify };
+}
+
+/** What a refusal to hand out work means for the one who asked. */
+export function refusal(
+  outcome: Exclude<ClaimOutcome, { outcome: 'claimed' | 'none' | 'full' }>,
+  agent: string,
+  task = '',
+) {
+  switch (outcome.outcome) {
+    case 'refused':
+      return new ReeveError('AGENT_CLOSED', { agent, status: outcome.status });
+    case 'paused': {
+      const { ends = 0, reason = 'a person paused it' } = outcome.pause;
+      const until = ends > 0 ? ` until ${new Date(ends * 1000).toISOString()}` : '';
+      return new ReeveError('WORK_PAUSED', { agent, reason: reason || 'a person paused it', until });
+    }
+    case 'busy':
+      return new ReeveError('TASK_BUSY', { task, agent, why: busyWhy(outcome.why, outcome.holder) });
+    case 'unknown':
+      return new ReeveError('TASK_UNKNOWN', { task });
+  }
+}
+
+function busyWhy(why: string, holder: string): string {
+  switch (why) {
+    case 'assigned':
+    case 'in_progress':
+      return `${holder} works on it`;
+    case 'collision':
+      return `it would collide with ${holder}, which is being worked on`;
+    case 'lock':
+      return `somebody holds ${holder.replace(/^ade:lock:/, '')}`;
+    case 'blocked':
+      return 'it waits for other tasks, a pause or a person';
+    default:
+      return `it is ${why}`;
+  }
+}
+
+/** The lease is over, or there never was such a task. */
+export function notYours(outcome: Late | Unknown, task: string, agent: string): ReeveError {
+  if (outcome.outcome === 'unknown') return new ReeveError('TASK_UNKNOWN', { task });
+  const { status, holder } = outcome;
+  return new ReeveError('LEASE_LOST', { task, agent, status, holder: holder ? ` (${holder})` : '' });
+}

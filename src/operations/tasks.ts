@@ -1,0 +1,262 @@
+import { z } from 'zod';
+import { RESET_SCOPES, reset } from '../coordinator/tasks/reset.ts';
+import { PHASES, STATIONS } from '../coordinator/tasks/station.ts';
+import { taskIdSchema, taskSchema } from '../coordinator/tasks/task.ts';
+import { ReeveError } from '../errors.ts';
+import { defineOperation, type Operation } from './operation.ts';
+import { detailAnswer, detailShape, rowShape } from './task-answers.ts';
+
+const task = taskIdSchema.describe('Which task');
+const counts = z.object({
+  total: z.int(),
+  pending: z.int(),
+  in_progress: z.int(),
+  completed: z.int(),
+  failed: z.int(),
+  blocked: z.int(),
+});
+
+/** Looking at tasks, and what people say about them. */
+export const taskOperations: readonly Operation[] = [
+  defineOperation({
+    name: 'task.list',
+    summary: 'List tasks',
+    access: 'read',
+    input: z.object({
+      station: z.enum(STATIONS).optional().describe('Only those that stand there'),
+      text: z.string().optional().describe('Only those whose id or title has this in it'),
+      epic: z.string().optional().describe('Only those of it'),
+      limit: z.int().min(1).max(10_000).default(100).describe('At most this many'),
+      cursor: z.string().max(200).optional().describe('The last id of the page before'),
+    }),
+    output: z.object({ items: z.array(rowShape), total: z.int(), next_cursor: z.string().optional() }),
+    errors: [],
+    http: { method: 'GET', path: '/tasks' },
+    cli: {
+      words: 'task list',
+      columns: ['task_id', 'station', 'priority', 'agent_id', 'title', 'because'],
+      examples: ['reeve task list', 'reeve task list --station ready'],
+    },
+    mcp: {
+      tool: 'find_tasks',
+      description: 'List tasks by station (ready, working, waiting, done, failed …), text or epic.',
+      readOnly: true,
+      idempotent: true,
+    },
+    run: async ({ rooms }, { station, text, epic, limit, cursor }) => {
+      const rows = await rooms.tasks.views.rows();
+      const has = (words: string) => words.toLowerCase().includes((text ?? '').toLowerCase());
+      const found = rows.filter(
+        (row) =>
+          (!station || row.station === station) &&
+          (!epic || row.epic === epic) &&
+          (!text || has(row.task_id) || has(row.title)),
+      );
+      const from = cursor ? found.findIndex(({ task_id }) => task_id === cursor) + 1 : 0;
+      const items = found.slice(from, from + limit);
+      const isMore = from + limit < found.length;
+      return { items, total: found.length, ...(isMore && { next_cursor: items.at(-1)?.task_id }) };
+    },
+  }),
+  defineOperation({
+    name: 'task.graph',
+    summary: 'Show what waits for what',
+    access: 'read',
+    input: z.object({}),
+    output: z.object({
+      items: z.array(z.object({ task_id: z.string(), status: z.string(), depends_on: z.array(z.string()) })),
+    }),
+    errors: [],
+    http: { method: 'GET', path: '/tasks/graph' },
+    cli: { words: 'task graph', columns: ['task_id', 'status', 'depends_on'], examples: ['reeve task graph'] },
+    run: async ({ rooms }) => {
+      const rows = await rooms.tasks.views.rows();
+      const edges = new Map((await rooms.tasks.store.graphTasks()).map((one) => [one.task_id, one.depends_on]));
+      return {
+        items: rows.map(({ task_id, status }) => ({ task_id, status, depends_on: edges.get(task_id) ?? [] })),
+      };
+    },
+  }),
+  defineOperation({
+    name: 'task.show',
+    summary: 'Show one task: where it stands, what it needs, what became of it',
+    access: 'read',
+    input: z.object({ task }),
+    output: detailShape,
+    errors: ['TASK_UNKNOWN'],
+    http: { method: 'GET', path: '/tasks/{task}' },
+    cli: { words: 'task show', args: ['task'], examples: ['reeve task show TASK-001'] },
+    mcp: {
+      tool: 'get_task',
+      description: 'One task in full: description, acceptance criteria, dependencies, where it stands and why.',
+      readOnly: true,
+      idempotent: true,
+    },
+    run: async ({ rooms }, { task: id }) => {
+      const detail = await rooms.tasks.views.detail(id);
+      if (!detail) throw new ReeveError('TASK_UNKNOWN', { task: id });
+      return detailAnswer(detail);
+    },
+  }),
+  defineOperation({
+    name: 'task.add',
+    summary: 'Add a task',
+    access: 'operate',
+    input: taskSchema.omit({ origin: true, created_at: true, task_id: true, priority: true }).extend({
+      task: task.describe('Its id'),
+      priority: z.number().default(5).describe('How urgent, in the numbers of its fellows'),
+    }),
+    output: detailShape,
+    errors: ['TASK_BUSY'],
+    http: { method: 'POST', path: '/tasks', answers: { 201: 'Added' }, status: () => 201 },
+    cli: {
+      words: 'task add',
+      args: ['task'],
+      examples: ['reeve task add T-1 --title Tests --depends-on TASK-001 --files-to-modify test/'],
+    },
+    run: async ({ rooms, caller }, { task: id, ...content }) => {
+      if (await rooms.tasks.views.detail(id)) {
+        throw new ReeveError('TASK_BUSY', { task: id, agent: caller.id, why: 'a task of that id is there already' });
+      }
+      const created_at = new Date(rooms.clock.now()).toISOString();
+      await rooms.tasks.admit([{ task: { ...content, task_id: id, origin: 'api', created_at }, phase: 'open' }]);
+      return detailAnswer((await rooms.tasks.views.detail(id))!);
+    },
+  }),
+  defineOperation({
+    name: 'task.import',
+    summary: 'Take in many tasks at once',
+    access: 'operate',
+    input: z.object({
+      tasks: z
+        .array(taskSchema.omit({ origin: true }).extend({ phase: z.enum(PHASES).default('open') }))
+        .max(10_000)
+        .describe('The tasks'),
+    }),
+    output: z.object({ admitted: z.int(), total: z.int() }),
+    errors: [],
+    http: { method: 'POST', path: '/tasks/import' },
+    cli: { words: 'task admit', args: ['tasks'], view: 'verdict', examples: ['reeve task admit []'] },
+    run: async ({ rooms }, { tasks }) => {
+      const before = await rooms.tasks.size();
+      await rooms.tasks.admit(tasks.map(({ phase, ...one }) => ({ task: { ...one, origin: 'api' }, phase })));
+      const total = await rooms.tasks.size();
+      return { admitted: total - before, total };
+    },
+  }),
+  defineOperation({
+    name: 'task.cancel',
+    summary: 'Call a task off',
+    access: 'operate',
+    input: z.object({ task, reason: z.string().max(2_000).default('called off').describe('Why') }),
+    output: z.object({ task_id: z.string(), outcome: z.enum(['cancelled', 'ended']) }),
+    errors: ['TASK_UNKNOWN'],
+    http: { method: 'POST', path: '/tasks/{task}/cancel' },
+    cli: {
+      words: 'task cancel',
+      args: ['task'],
+      view: 'verdict',
+      examples: ['reeve task cancel TASK-001 --reason unwanted'],
+    },
+    run: async ({ rooms, caller }, { task: id, reason }) => {
+      const outcome = await rooms.tasks.cancelOne(id, reason, caller.id);
+      if (outcome === 'unknown') throw new ReeveError('TASK_UNKNOWN', { task: id });
+      return { task_id: id, outcome };
+    },
+  }),
+  defineOperation({
+    name: 'task.retry',
+    summary: 'Bring a task back that has ended or backs off',
+    access: 'operate',
+    input: z.object({ task, reason: z.string().max(2_000).default('tried again').describe('Why') }),
+    output: z.object({ task_id: z.string(), status: z.string() }),
+    errors: ['TASK_UNKNOWN', 'TASK_BUSY'],
+    http: { method: 'POST', path: '/tasks/{task}/retry' },
+    cli: { words: 'task retry', args: ['task'], view: 'verdict', examples: ['reeve task retry TASK-001'] },
+    run: async ({ rooms, caller }, { task: id, reason }) => {
+      const outcome = await rooms.tasks.reopen(id, reason, caller.id);
+      if (outcome === 'unknown') throw new ReeveError('TASK_UNKNOWN', { task: id });
+      if (outcome === 'running')
+        throw new ReeveError('TASK_BUSY', { task: id, agent: caller.id, why: 'it is being worked on' });
+      return { task_id: id, status: (await rooms.tasks.standings([id])).get(id)?.status ?? 'pending' };
+    },
+  }),
+  defineOperation({
+    name: 'task.reset',
+    summary: 'Clear what the queue knows; tasks of a file are loaded from it anew',
+    access: 'admin',
+    input: z.object({
+      scope: z.enum(RESET_SCOPES).default('all').describe('What to clear'),
+      yes: z.literal(true).describe('It cannot be undone: say so'),
+    }),
+    output: z.object({ scope: z.string(), keys: z.int() }),
+    errors: [],
+    http: { method: 'POST', path: '/tasks/reset' },
+    cli: {
+      words: 'task reset',
+      args: ['scope'],
+      view: 'verdict',
+      examples: ['reeve task reset errors --yes', 'reeve task reset all --yes'],
+    },
+    run: async ({ rooms }, { scope }) => ({ scope, keys: await reset(rooms.tasks, scope) }),
+  }),
+  defineOperation({
+    name: 'task.progress',
+    summary: 'Show how far the work is',
+    access: 'read',
+    input: z.object({}),
+    output: counts,
+    errors: [],
+    http: { method: 'GET', path: '/progress' },
+    cli: { words: 'progress', examples: ['reeve progress'] },
+    run: ({ rooms }) => rooms.tasks.views.progress(),
+  }),
+  defineOperation({
+    name: 'errors.list',
+    summary: 'Show what agents reported as errors, newest first',
+    access: 'read',
+    input: z.object({ limit: z.int().min(1).max(1_000).default(20).describe('At most this many') }),
+    output: z.object({ items: z.array(z.object({ error: z.string() })) }),
+    errors: [],
+    http: { method: 'GET', path: '/errors' },
+    cli: { words: 'errors', columns: ['error'], examples: ['reeve errors'] },
+    run: async ({ rooms }, { limit }) => ({
+      items: (await rooms.tasks.views.errors(limit)).map((error) => ({ error })),
+    }),
+  }),
+  defineOperation({
+    name: 'work.pause',
+    summary: 'Hand out no more work: none at all, or none to a type of agent',
+    access: 'operate',
+    input: z.object({
+      what: z.string().default('all').describe('all, or a type of agent'),
+      reason: z.string().max(500).default('paused').describe('Why'),
+      until: z.iso.datetime({ offset: true }).optional().describe('Goes on by itself then'),
+    }),
+    output: z.object({ what: z.string(), paused: z.boolean(), listed: z.int() }),
+    errors: [],
+    http: { method: 'POST', path: '/pause' },
+    cli: {
+      words: 'pause',
+      args: ['what'],
+      view: 'verdict',
+      examples: ['reeve pause --reason deploy', 'reeve pause codex'],
+    },
+    run: async ({ rooms, caller }, { what, reason, until }) => {
+      const ends = until ? Math.ceil(Date.parse(until) / 1000) : 0;
+      const at = new Date(rooms.clock.now()).toISOString();
+      return { what, paused: true, listed: await rooms.tasks.pause(what, { by: caller.id, at, reason, ends }) };
+    },
+  }),
+  defineOperation({
+    name: 'work.resume',
+    summary: 'Hand out work again',
+    access: 'operate',
+    input: z.object({ what: z.string().default('all').describe('all, or a type of agent') }),
+    output: z.object({ what: z.string(), paused: z.boolean(), listed: z.int() }),
+    errors: [],
+    http: { method: 'POST', path: '/resume' },
+    cli: { words: 'resume', args: ['what'], view: 'verdict', examples: ['reeve resume', 'reeve resume codex'] },
+    run: async ({ rooms }, { what }) => ({ what, paused: false, listed: await rooms.tasks.resume(what) }),
+  }),
+];
