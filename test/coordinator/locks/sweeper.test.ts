@@ -126,6 +126,18 @@ test('ends one silent reader of several, and lets the others read on', async () 
   expect(await ask('wim', DB, WAIT)).toMatchObject({ outcome: 'granted' });
 });
 
+test('tells of each of several silent readers by its own name', async () => {
+  for (const agent of ['ann', 'bob', 'cyd']) await ask(agent, `${DB}+shared`);
+  room.pass(20_000);
+  await room.locks.heartbeat(held('cyd', DB));
+  room.pass(10_001);
+
+  await sweepOnce(room.locks);
+
+  expect((await words('expired')).toSorted()).toEqual(['expired resource:db:main ann', 'expired resource:db:main bob']);
+  expect(await complaints(room)).toEqual([]);
+});
+
 test('removes waiters that fell silent, also before a free lock that nobody asks for any more', async () => {
   await ask('ann', JOB);
   await ask('bob', JOB, WAIT);
@@ -144,6 +156,7 @@ test('looks again at a line whose waiters still live', async () => {
   await ask('cyd', JOB, WAIT);
   room.pass(4_001);
   expect(await sweepOnce(room.locks)).toMatchObject({ silent: 1 });
+  expect(await room.locks.dueKeys('waiting', 10)).toEqual([]);
   room.pass(10_001);
   expect(await sweepOnce(room.locks)).toMatchObject({ silent: 1 });
   expect(

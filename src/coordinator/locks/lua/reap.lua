@@ -61,7 +61,6 @@ if whole then
   if not first and item.type_index then redis.call('SREM', item.type_index, item.lock) end -- guard
   -- Whoever still stands there may fall silent, too: look again then.
   if line == 1 then redis.call('ZADD', waiting, seconds(now + args.patience_us), item.lock) end -- guard
-  if line == 0 then redis.call('ZREM', waiting, item.lock) end -- guard
 end
 for _, grant in ipairs(ended) do
   tell(item, 'expired', args.agent, '","lock_id":"' .. grant.lock_id .. '","fencing_token":"' .. grant.fencing_token .. '"}')
