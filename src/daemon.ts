@@ -38,7 +38,7 @@ import { connectRedis } from './redis/connection.ts';
 import { redisFailure } from './redis/failure.ts';
 import { findRedisServer } from './redis/find-server.ts';
 import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
-import { createScripts } from './redis/script.ts';
+import { createScripts, type Scripts } from './redis/script.ts';
 import { redisServer } from './redis/server.ts';
 import { type RedisTarget, redisTarget } from './redis/target.ts';
 import { group, type Service, service } from './service.ts';
@@ -204,10 +204,15 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     };
   };
   const taskLog = log.child('tasks');
+  // The claim is one script over keys of many slots. Refused as a whole, rather than broken in the middle.
+  const isCluster = spelling.mode === 'cluster';
+  const taskScripts: Scripts = isCluster
+    ? { run: () => Promise.reject(new ReeveError('TASKS_NEED_ONE_SERVER')) }
+    : scripts;
   const tasks = new Tasks({
     connection,
     keyspace: spelling,
-    scripts,
+    scripts: taskScripts,
     locks,
     clock,
     log: taskLog,
@@ -278,7 +283,10 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       required: false,
       embedded: prd.sample,
       address: () => prd.path,
-      check: () => bridge.check(),
+      check: async () => {
+        if (isCluster) throw new ReeveError('TASKS_NEED_ONE_SERVER');
+        return bridge.check();
+      },
     },
     ...sourceDependencies(assets.sync, !isDirNamed),
   ];
@@ -377,9 +385,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       prdFile,
       tail,
       counting,
-      taskDesk.listening(),
-      bridge,
-      reconciler.service(),
+      ...(isCluster ? [] : [taskDesk.listening(), bridge, reconciler.service()]),
       jobRunner(jobs, { clock, log: log.child('jobs') }),
       archiver({ events, store, clock, log: log.child('events') }),
       mcpLife,

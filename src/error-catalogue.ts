@@ -605,6 +605,14 @@ export const ERRORS = {
     says: 'Nothing is held under {id}.',
     next: 'See what is held: reeve asset holds',
   },
+  TASKS_NEED_ONE_SERVER: {
+    title: 'Tasks need one Redis server',
+    status: 503,
+    exit: EXIT.unavailable,
+    actor: 'human',
+    says: 'Tasks are not handed out on a Redis Cluster: a claim takes a task, its locks and a place in one step, over many slots.',
+    next: 'Run reeve on one Redis server, with Sentinel if it must survive the loss of one: redis.mode standalone or sentinel',
+  },
   BAD_CURSOR: {
     title: 'Bad cursor',
     status: 400,

@@ -39,7 +39,7 @@ export function mcpServer({ operations, version }: McpOptions, ask: Ask): McpSer
       },
       async (args: unknown, { mcpReq }) => {
         try {
-          const answer = await ask(operation, { ...mcp.defaults, ...(args as object) }, mcpReq.signal);
+          const answer = await ask(operation, { ...mcp.defaults, ...bounded(args as object, mcp.most) }, mcpReq.signal);
           return { content: [text(answer)], structuredContent: answer as Record<string, unknown> };
         } catch (error) {
           // What a model can act on is an answer, not a broken protocol.
@@ -95,3 +95,11 @@ export function mcpDoor({ ask, log, ...options }: McpDoorOptions) {
 }
 
 const text = (value: unknown) => ({ type: 'text' as const, text: JSON.stringify(value) });
+
+function bounded(args: object, most: Readonly<Record<string, number>> = {}): object {
+  const held = Object.entries(most).map(
+    ([name, limit]) => [name, (args as Record<string, unknown>)[name], limit] as const,
+  );
+  const over = held.filter(([, value, limit]) => typeof value === 'number' && value > limit);
+  return { ...args, ...Object.fromEntries(over.map(([name, , limit]) => [name, limit])) };
+}

@@ -95,6 +95,8 @@ export interface McpForm {
   readonly destructive?: boolean;
   /** What a model leaves out and had better not: used unless it says otherwise. */
   readonly defaults?: Readonly<Record<string, unknown>>;
+  /** The most a model may ask for: clients of the protocol give up on a tool that takes much longer. */
+  readonly most?: Readonly<Record<string, number>>;
 }
 
 /** Rooms give out data that nobody may change; the output schema only reads it. */

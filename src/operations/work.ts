@@ -54,6 +54,7 @@ export const workOperations: readonly Operation[] = [
         'Get your next task: what to do, its acceptance criteria and your lease. Returns the one you already have, if any. Report progress at least every 15 minutes, and finish it with finish_task. Wait at most 25 s.',
       readOnly: false,
       idempotent: true,
+      most: { wait: 25 },
     },
     run: async ({ rooms, signal }, input) => {
       const { agent: who, wait, task: wanted } = input;

@@ -72,6 +72,7 @@ beforeAll(async () => {
   daemon = await startDaemon({ cwd: home.path });
   expect(await run('sync')).toMatchObject({ code: 0 });
   elsewhere = await mkdtemp(join(tmpdir(), 'reeve-cli-'));
+  await writeFile(join(elsewhere, 'no-tasks.json'), '[]');
   await prepareWork();
 });
 afterAll(async () => {
