@@ -43,7 +43,7 @@ function holdsOf(detail: TaskDetail): Hold[] {
     subject,
     clears_at: null,
     because: text,
-    actions: actionsFor(detail),
+    actions: actionsFor(detail, more.holder),
     ...more,
   });
   const holds: Hold[] = [];
@@ -72,7 +72,8 @@ function holdsOf(detail: TaskDetail): Hold[] {
   return holds;
 }
 
-function actionsFor({ task_id, station }: TaskDetail): Action[] {
+/** What helps first: a look at what it waits for, where that is a task. */
+function actionsFor({ task_id, station, delayed_until, waits_for, parked_on }: TaskDetail, holder?: string): Action[] {
   const act = (label: string, command: string, verb: string): Action => ({
     label,
     command,
@@ -82,7 +83,9 @@ function actionsFor({ task_id, station }: TaskDetail): Action[] {
   });
   const retry = act('Try it again', `reeve task retry ${task_id}`, 'retry');
   const cancel = act('Call it off', `reeve task cancel ${task_id}`, 'cancel');
-  return station === 'failed' || station === 'cancelled'
-    ? [retry]
-    : [retry, cancel].slice(station === 'working' ? 1 : 0);
+  if (station === 'failed' || station === 'cancelled') return [retry];
+  const isTask = holder !== undefined && (waits_for.includes(holder) || parked_on === holder);
+  const url = `/api/v1/why/${holder}`;
+  const look: Action = { label: `See ${holder}`, command: `reeve why ${holder}`, method: 'GET', url, allowed: true };
+  return [...(isTask ? [look] : []), ...(delayed_until && station === 'waiting' ? [retry] : []), cancel];
 }
