@@ -111,6 +111,7 @@ export const syncOperations: readonly Operation[] = [
     cli: {
       words: 'sync',
       local: 'sync',
+      exits: [6],
       examples: ['reeve sync', 'reeve sync --dry-run', 'reeve sync --source github --full'],
     },
     run: async ({ rooms }, { source: name, full, dry_run, accept_source }) => {

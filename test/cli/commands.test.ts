@@ -106,7 +106,7 @@ const runAlone = (words: readonly string[], env: CliOptions['env'] = {}) =>
 /** A change that waits for a person: an asset that asks for more than before. */
 async function aHold(): Promise<string> {
   repo.commit(tool('wide', { version: '1.1.0', permissions: ['network', 'filesystem'] }));
-  await run('sync');
+  expect(await run('sync')).toMatchObject({ code: 6, stderr: expect.stringContaining('reeve asset holds') });
   const [hold] = onlyObject(await run('asset', 'holds', '--json')).items as [{ id: string }];
   return hold.id;
 }

@@ -106,7 +106,7 @@ describe('kill -9 of the embedded Redis', () => {
     expect(await daemon.exited).toBe(8);
     const { problem } = await daemon.logged('redis keeps dying');
     expect(problem).toContain('it is broken today');
-  });
+  }, 90_000);
 });
 
 describe('kill -9 of the daemon', () => {

@@ -114,6 +114,7 @@ function tell(output: Output, run: RunRecord): void {
   output.print(`${outcome} ${line({ source, commit: short, ...counts, repaired: repaired?.length, took_ms })}`);
   if (dry_run) for (const { op, id, path } of changes) output.print(`  ${op} ${id} ${path}`);
   if (hold) output.hint(`${hold.says}\n  ${output.style('dim', 'next')}  reeve asset release ${hold.id} --reason WHY`);
+  else if (isHeld(run)) output.hint(`  ${output.style('dim', 'next')}  reeve asset holds`);
   if (problem)
     output.hint(
       `${output.style('red', 'error')} ${problem.message}\n  ${output.style('dim', 'next')}  ${problem.next}`,
@@ -122,9 +123,12 @@ function tell(output: Output, run: RunRecord): void {
     output.hint(`  ${output.style('dim', 'next')}  reeve asset invalid`);
 }
 
+/** As a whole, or single assets of it: a person must release them. */
+const isHeld = ({ outcome, counts }: RunRecord): boolean => outcome === 'held' || (counts?.held ?? 0) > 0;
+
 /** The worst of them speaks for all. */
 function exitOf(runs: readonly RunRecord[]): number {
   const failed = runs.find(({ problem }) => problem);
   if (failed?.problem) return ERRORS[failed.problem.code].exit;
-  return runs.some(({ outcome }) => outcome === 'held') ? EXIT.held : EXIT.ok;
+  return runs.some(isHeld) ? EXIT.held : EXIT.ok;
 }
