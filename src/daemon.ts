@@ -1,22 +1,11 @@
-import { join } from 'node:path';
 import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
-import { Roster } from './coordinator/agents/roster.ts';
-import { LockChannels } from './coordinator/locks/channels.ts';
-import { lockCleanup } from './coordinator/locks/cleanup-job.ts';
 import { countLocks } from './coordinator/locks/count-locks.ts';
-import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
 import { explainLocks } from './coordinator/locks/explain-locks.ts';
-import { LockDesk } from './coordinator/locks/lock-desk.ts';
-import { Locks } from './coordinator/locks/locks.ts';
-import { createPrdBridge } from './coordinator/prd/bridge.ts';
-import { choosePrdFile, makeSample } from './coordinator/prd/prd-file.ts';
-import { TaskDesk } from './coordinator/tasks/desk.ts';
+import { choosePrdFile } from './coordinator/prd/prd-file.ts';
 import { explainTasks } from './coordinator/tasks/explain-tasks.ts';
-import { Reconciler } from './coordinator/tasks/reconcile.ts';
-import { Tasks } from './coordinator/tasks/tasks.ts';
 import { type DataDirHold, holdDataDir } from './data-dir.ts';
 import { checklist } from './diagnosis.ts';
 import { ReeveError, reason } from './errors.ts';
@@ -26,21 +15,17 @@ import { EventLog } from './events/event-log.ts';
 import { createTail } from './events/tail.ts';
 import { httpServer } from './http/server.ts';
 import { Jobs, jobRunner } from './jobs/jobs.ts';
+import { createLockRooms } from './lock-rooms.ts';
 import type { Logger } from './log.ts';
 import { mcpDoor } from './mcp/server.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { operations } from './operations/index.ts';
 import { invoke } from './operations/operation.ts';
 import type { Rooms } from './operations/rooms.ts';
-import { takeTurn } from './ratelimit/rate-limit.ts';
-import { addressText, connectionOptions } from './redis/address.ts';
-import { connectRedis } from './redis/connection.ts';
 import { redisFailure } from './redis/failure.ts';
-import { findRedisServer } from './redis/find-server.ts';
 import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
-import { createScripts, type Scripts } from './redis/script.ts';
-import { redisServer } from './redis/server.ts';
-import { type RedisTarget, redisTarget } from './redis/target.ts';
+import { createScripts } from './redis/script.ts';
+import { createRedisMedium, EMBEDDED_CONNECT_MS } from './redis-medium.ts';
 import { group, type Service, service } from './service.ts';
 import { createStore } from './store/database.ts';
 import { MOST_DELIVERY_BYTES } from './sync/webhook.ts';
@@ -51,6 +36,7 @@ import type { LiveValues } from './system/live-table.ts';
 import { Readiness } from './system/readiness.ts';
 import { System } from './system/system.ts';
 import { systemd } from './systemd.ts';
+import { createTaskRooms } from './task-rooms.ts';
 import { Why } from './why/why.ts';
 
 export interface DaemonOptions {
@@ -72,15 +58,10 @@ export interface Daemon extends Service {
   reloaded(what: { readonly changed: readonly string[]; readonly needRestart: readonly string[] }): Promise<void>;
 }
 
-const EMBEDDED_CONNECT_MS = 30_000;
-const EXTERNAL_CONNECT_MS = 5_000;
-const SWEEP_SECONDS = 1;
-const DETECT_SECONDS = 2;
-
 /** The composition root: builds everything, in order, once. The order of the list at its end is the order of starting. */
 export function createDaemon({ loaded, log, clock = systemClock, version, cwd, env, onFatal }: DaemonOptions): Daemon {
   const { config } = loaded();
-  const { dataDir, cacheDir, project, instance, http: door } = config;
+  const { dataDir, project, instance, http: door } = config;
   const path = env.PATH ?? '';
 
   let hold: DataDirHold | undefined;
@@ -90,38 +71,13 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     return () => taken.release();
   });
 
-  const isEmbedded = config.redis.url === undefined;
-  const redisLog = log.child('redis');
-  const server = redisServer({
-    find: (signal) =>
-      findRedisServer({
-        setting: config.redis.server,
-        dataDir,
-        cacheDir,
-        path,
-        env,
-        clock,
-        log: redisLog,
-        signal,
-      }),
-    dir: join(dataDir, 'redis'),
-    path,
+  const { connection, isEmbedded, server, members } = createRedisMedium({
+    config,
+    env,
     clock,
-    log: redisLog,
+    log: log.child('redis'),
     onRestart: ({ restarts, how }) => void tell('redis:restarted', { restarts, why: how }),
     onFatal,
-  });
-  const target = (): RedisTarget =>
-    config.redis.url
-      ? redisTarget({ ...config.redis, url: config.redis.url })
-      : { kind: 'standalone', address: addressText(server.address()), options: connectionOptions(server.address()) };
-  const connection = connectRedis({
-    target,
-    clock,
-    log: redisLog,
-    commandTimeoutMs: config.redis.commandTimeoutMs,
-    connectTimeoutMs: isEmbedded ? EMBEDDED_CONNECT_MS : EXTERNAL_CONNECT_MS,
-    name: 'reeve',
   });
   const store = createStore({ url: config.store.url, dataDir, clock, log: log.child('store') });
 
@@ -153,90 +109,32 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     log: log.child('settings'),
     fromFile: liveFromFile(loaded()),
   });
-  const lockLog = log.child('locks');
-  const locks = new Locks({
+  const { locks, lockDesk, deadlocks, handlers } = createLockRooms({
+    config: config.locks,
     connection,
-    keyspace: spelling,
+    spelling,
     scripts,
     events,
-    limits: async () => ({
-      leaseMs: (await live.get('lock:default_ttl')) * 1000,
-      maxLeaseMs: (await live.get('lock:max_ttl')) * 1000,
-      depth: config.locks.queueDepth,
-    }),
-    admit: async (agent) => {
-      const { acquirePerMinute: perMinute, acquireBurst: burst } = config.locks;
-      const verdict = await takeTurn(scripts, keys.lockRateLimit(agent), { perMinute, burst });
-      return verdict.outcome === 'limited' ? verdict.retryAfterMs : 0;
-    },
-  });
-  const channels = new LockChannels(connection);
-  const lockDesk = new LockDesk({ locks, channels, events, clock, log: lockLog });
-  const deadlocks = new DeadlockDetector({
-    locks,
+    live,
     clock,
-    log: lockLog,
-    isEnabled: () => live.isEnabled('deadlock_detection'),
-    confirmMs: async () => (await live.get('lock:heartbeat_interval')) * 1000,
+    log: log.child('locks'),
   });
-  const jobs = new Jobs({
-    connection,
-    keys,
-    scripts,
-    clock,
-    log: log.child('jobs'),
-    handlers: {
-      lock_cleanup: { everySeconds: () => SWEEP_SECONDS, limitMs: 60_000, run: lockCleanup({ locks, log: lockLog }) },
-      deadlock_detect: { everySeconds: () => DETECT_SECONDS, limitMs: 30_000, run: () => deadlocks.detectOnce() },
-    },
-  });
-
-  const taskLimits = () => {
-    const { listed, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } =
-      loaded().config.tasks;
-    return {
-      window: listed,
-      priorityOrder,
-      maxAttempts,
-      retryMs: retrySeconds * 1000,
-      rawGraceMs: rawGraceSeconds * 1000,
-      rawLeaseMs: rawLeaseSeconds * 1000,
-    };
-  };
-  const taskLog = log.child('tasks');
-  // The claim is one script over keys of many slots. Refused as a whole, rather than broken in the middle.
-  const isCluster = spelling.mode === 'cluster';
-  const taskScripts: Scripts = isCluster
-    ? { run: () => Promise.reject(new ReeveError('TASKS_NEED_ONE_SERVER')) }
-    : scripts;
-  const tasks = new Tasks({
-    connection,
-    keyspace: spelling,
-    scripts: taskScripts,
-    locks,
-    clock,
-    log: taskLog,
-    limits: taskLimits,
-    defaultTimeout: () => live.get('task:default_timeout'),
-  });
-  const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock });
-  const reconciler = new Reconciler({
-    tasks,
-    locks,
-    keyspace: spelling,
-    events,
-    clock,
-    log: taskLog,
-    limits: taskLimits,
-  });
-  const roster = new Roster({ connection, keys, places: locks, clock });
+  const jobs = new Jobs({ connection, keys, scripts, clock, log: log.child('jobs'), handlers });
 
   const prd = choosePrdFile(config.prd.path, cwd, dataDir);
-  const bridge = createPrdBridge({ path: prd.path, sink: tasks, clock, log: log.child('prd') });
-  const prdFile = service('tasks', async () => {
-    if (await makeSample(prd)) log.info('sample tasks made', { path: prd.path });
-    return undefined;
+  const work = createTaskRooms({
+    config: () => loaded().config.tasks,
+    prd,
+    connection,
+    spelling,
+    scripts,
+    locks,
+    events,
+    defaultTimeout: () => live.get('task:default_timeout'),
+    clock,
+    log,
   });
+  const { tasks, taskDesk, roster } = work;
 
   const isDirNamed = loaded().sources['assets.dir'] !== 'default';
   const assets = createAssetRooms({
@@ -278,16 +176,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         return { dialect: store.dialect };
       },
     },
-    {
-      name: 'tasks',
-      required: false,
-      embedded: prd.sample,
-      address: () => prd.path,
-      check: async () => {
-        if (isCluster) throw new ReeveError('TASKS_NEED_ONE_SERVER');
-        return bridge.check();
-      },
-    },
+    work.dependency,
     ...sourceDependencies(assets.sync, !isDirNamed),
   ];
   const readiness = new Readiness({ dependencies, clock, explain });
@@ -379,13 +268,11 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     'daemon',
     [
       dataDirHold,
-      ...(isEmbedded ? [server] : []),
-      connection,
+      ...members,
       store,
-      prdFile,
       tail,
       counting,
-      ...(isCluster ? [] : [taskDesk.listening(), bridge, reconciler.service()]),
+      ...work.members,
       jobRunner(jobs, { clock, log: log.child('jobs') }),
       archiver({ events, store, clock, log: log.child('events') }),
       mcpLife,

@@ -33,7 +33,14 @@ const ZONES: readonly Zone[] = [
   // Parts of the composition that a command without a daemon builds the same way.
   {
     zone: 'composition',
-    holds: ['asset-dependency.ts', 'asset-rooms.ts', 'standalone.ts'],
+    holds: [
+      'asset-dependency.ts',
+      'asset-rooms.ts',
+      'lock-rooms.ts',
+      'redis-medium.ts',
+      'standalone.ts',
+      'task-rooms.ts',
+    ],
     may: [...ROOMS, ...BASE],
   },
   { zone: 'config', holds: ['config.ts'], may: ['root'] },

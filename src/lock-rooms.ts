@@ -1,0 +1,71 @@
+import type { Clock } from './clock.ts';
+import { LockChannels } from './coordinator/locks/channels.ts';
+import { lockCleanup } from './coordinator/locks/cleanup-job.ts';
+import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
+import { LockDesk } from './coordinator/locks/lock-desk.ts';
+import { Locks } from './coordinator/locks/locks.ts';
+import type { EventLog } from './events/event-log.ts';
+import type { Handlers } from './jobs/jobs.ts';
+import type { Logger } from './log.ts';
+import { takeTurn } from './ratelimit/rate-limit.ts';
+import type { Connection } from './redis/connection.ts';
+import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
+import type { Scripts } from './redis/script.ts';
+import type { Config } from './settings.ts';
+import type { LiveSettings } from './system/live-settings.ts';
+
+export interface LockRoomsOptions {
+  readonly config: Config['locks'];
+  readonly connection: Connection;
+  readonly spelling: KeyspaceOptions;
+  readonly scripts: Scripts;
+  readonly events: EventLog;
+  readonly live: LiveSettings;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface LockRooms {
+  readonly locks: Locks;
+  readonly lockDesk: LockDesk;
+  readonly deadlocks: DeadlockDetector;
+  readonly handlers: Handlers;
+}
+
+const SWEEP_SECONDS = 1;
+const DETECT_SECONDS = 2;
+
+/** The locks, those who wait for them, and the work that keeps them clean. */
+export function createLockRooms(options: LockRoomsOptions): LockRooms {
+  const { config, connection, spelling, scripts, events, live, clock, log } = options;
+  const keys = keyspace(spelling);
+  const { acquirePerMinute: perMinute, acquireBurst: burst, queueDepth: depth } = config;
+  const locks = new Locks({
+    connection,
+    keyspace: spelling,
+    scripts,
+    events,
+    limits: async () => ({
+      leaseMs: (await live.get('lock:default_ttl')) * 1000,
+      maxLeaseMs: (await live.get('lock:max_ttl')) * 1000,
+      depth,
+    }),
+    admit: async (agent) => {
+      const verdict = await takeTurn(scripts, keys.lockRateLimit(agent), { perMinute, burst });
+      return verdict.outcome === 'limited' ? verdict.retryAfterMs : 0;
+    },
+  });
+  const lockDesk = new LockDesk({ locks, channels: new LockChannels(connection), events, clock, log });
+  const deadlocks = new DeadlockDetector({
+    locks,
+    clock,
+    log,
+    isEnabled: () => live.isEnabled('deadlock_detection'),
+    confirmMs: async () => (await live.get('lock:heartbeat_interval')) * 1000,
+  });
+  const handlers = {
+    lock_cleanup: { everySeconds: () => SWEEP_SECONDS, limitMs: 60_000, run: lockCleanup({ locks, log }) },
+    deadlock_detect: { everySeconds: () => DETECT_SECONDS, limitMs: 30_000, run: () => deadlocks.detectOnce() },
+  };
+  return { locks, lockDesk, deadlocks, handlers };
+}

@@ -1,0 +1,83 @@
+import type { Clock } from './clock.ts';
+import { Roster } from './coordinator/agents/roster.ts';
+import type { Locks } from './coordinator/locks/locks.ts';
+import { createPrdBridge } from './coordinator/prd/bridge.ts';
+import { makeSample, type PrdFile } from './coordinator/prd/prd-file.ts';
+import { TaskDesk } from './coordinator/tasks/desk.ts';
+import { Reconciler } from './coordinator/tasks/reconcile.ts';
+import { Tasks } from './coordinator/tasks/tasks.ts';
+import { ReeveError } from './errors.ts';
+import type { EventLog } from './events/event-log.ts';
+import type { Logger } from './log.ts';
+import type { Connection } from './redis/connection.ts';
+import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
+import type { Scripts } from './redis/script.ts';
+import { type Service, service } from './service.ts';
+import type { Config } from './settings.ts';
+import type { Dependency } from './system/dependency.ts';
+
+export interface TaskRoomsOptions {
+  /** Asked on each use: a reload replaces it. */
+  readonly config: () => Config['tasks'];
+  readonly prd: PrdFile;
+  readonly connection: Connection;
+  readonly spelling: KeyspaceOptions;
+  readonly scripts: Scripts;
+  readonly locks: Locks;
+  readonly events: EventLog;
+  readonly defaultTimeout: () => Promise<number>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface TaskRooms {
+  readonly tasks: Tasks;
+  readonly taskDesk: TaskDesk;
+  readonly roster: Roster;
+  /** The task file, as something the daemon depends on. */
+  readonly dependency: Dependency;
+  readonly members: readonly Service[];
+}
+
+/** The tasks, who works on them, and the file they come from. */
+export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
+  const { config, prd, connection, spelling, locks, events, defaultTimeout, clock } = options;
+  const log = options.log.child('tasks');
+  const limits = () => {
+    const { listed, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } = config();
+    return {
+      window: listed,
+      priorityOrder,
+      maxAttempts,
+      retryMs: retrySeconds * 1000,
+      rawGraceMs: rawGraceSeconds * 1000,
+      rawLeaseMs: rawLeaseSeconds * 1000,
+    };
+  };
+  // The claim is one script over keys of many slots. Refused as a whole, rather than broken in the middle.
+  const isCluster = spelling.mode === 'cluster';
+  const scripts: Scripts = isCluster
+    ? { run: () => Promise.reject(new ReeveError('TASKS_NEED_ONE_SERVER')) }
+    : options.scripts;
+  const tasks = new Tasks({ connection, keyspace: spelling, scripts, locks, clock, log, limits, defaultTimeout });
+  const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock });
+  const reconciler = new Reconciler({ tasks, locks, keyspace: spelling, events, clock, log, limits });
+  const roster = new Roster({ connection, keys: keyspace(spelling), places: locks, clock });
+  const bridge = createPrdBridge({ path: prd.path, sink: tasks, clock, log: options.log.child('prd') });
+  const sample = service('tasks', async () => {
+    if (await makeSample(prd)) options.log.info('sample tasks made', { path: prd.path });
+    return undefined;
+  });
+  const dependency: Dependency = {
+    name: 'tasks',
+    required: false,
+    embedded: prd.sample,
+    address: () => prd.path,
+    check: async () => {
+      if (isCluster) throw new ReeveError('TASKS_NEED_ONE_SERVER');
+      return bridge.check();
+    },
+  };
+  const members = [sample, ...(isCluster ? [] : [taskDesk.listening(), bridge, reconciler.service()])];
+  return { tasks, taskDesk, roster, dependency, members };
+}
