@@ -86,6 +86,7 @@ const ZONES: readonly Zone[] = [
   {
     zone: 'root',
     holds: [
+      'actor.ts',
       'clock.ts',
       'coerce.ts',
       'config-layers.ts',

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { actorText } from '../actor.ts';
 import { ReeveError, reason } from '../errors.ts';
 import type { Connection } from './connection.ts';
 import { redisFailure } from './failure.ts';
@@ -26,6 +27,8 @@ export interface ScriptSpec<K extends string, L extends string, A extends Args, 
 
 export interface Script<K extends string, L extends string, A extends Args, R> extends ScriptSpec<K, L, A, R> {
   readonly name: string;
+  /** What it asks of its surroundings; the rest is not sent. */
+  readonly context: Args;
   readonly usesContext: boolean;
   source(variant: Variant): { readonly lua: string; readonly sha: string };
 }
@@ -43,10 +46,12 @@ export interface ScriptContext {
   readonly shift_us: number;
   /** About how many entries an event stream keeps. */
   readonly keep: number;
-  /** Who writes: the `source` of events. */
+  /** Which daemon writes: the `source` of events. */
   readonly source: string;
+  /** On whose behalf, from where and why, as JSON: the `actor` of audit rows. */
+  readonly actor: string;
 }
-const CONTEXT = { shift_us: 'number', keep: 'string', source: 'string' } as const satisfies Record<
+const CONTEXT = { shift_us: 'number', keep: 'string', source: 'string', actor: 'string' } as const satisfies Record<
   keyof ScriptContext,
   ArgType
 >;
@@ -78,12 +83,15 @@ export function defineScript<const K extends string, const A extends Args, R, co
   refuseUnknown('ctx', Object.keys(CONTEXT));
   refuseUnknown('key', Object.keys(KEY_TABLE));
 
-  const usesContext = used('ctx').length > 0;
-  const names = prelude(spec, usesContext);
+  const asked = used('ctx');
+  const context = Object.fromEntries(Object.entries(CONTEXT).filter(([word]) => asked.includes(word)));
+  const usesContext = asked.length > 0;
+  const names = prelude(spec, context);
   const sources = new WeakMap<Variant, { lua: string; sha: string }>();
   return {
     ...spec,
     name,
+    context,
     usesContext,
     source(variant) {
       let source = sources.get(variant);
@@ -99,7 +107,7 @@ export function defineScript<const K extends string, const A extends Args, R, co
 }
 
 /** Turns positions into names, so that no script ever says KEYS[12]. */
-function prelude(spec: ScriptSpec<string, string, Args, unknown>, usesContext: boolean): string[] {
+function prelude(spec: ScriptSpec<string, string, Args, unknown>, context: Args): string[] {
   const fields = (entries: readonly [string, string][]) =>
     entries.map(([name, value]) => `${name} = ${value}`).join(', ');
   const decoded = (args: Args, from: number) =>
@@ -110,7 +118,9 @@ function prelude(spec: ScriptSpec<string, string, Args, unknown>, usesContext: b
   return [
     `local keys = { ${fields([...single, ...list])} }`,
     `local args = { ${fields(decoded(spec.args, 0))} }`,
-    ...(usesContext ? [`local ctx = { ${fields(decoded(CONTEXT, Object.keys(spec.args).length))} }`] : []),
+    ...(Object.keys(context).length > 0
+      ? [`local ctx = { ${fields(decoded(context, Object.keys(spec.args).length))} }`]
+      : []),
     ...(spec.constants ? [`local const = cjson.decode([==[${jsonForLua(spec.constants)}]==])`] : []),
   ];
 }
@@ -132,7 +142,7 @@ export interface ScriptsOptions {
   readonly connection: Connection;
   readonly keyspace: KeyspaceOptions;
   /** Asked on each run. */
-  readonly context: () => ScriptContext;
+  readonly context: () => Omit<ScriptContext, 'actor'>;
 }
 
 /** A script is called by its hash; its text is sent only when Redis does not know it (first call, restart, failover). */
@@ -146,7 +156,7 @@ export function createScripts({ connection, keyspace, context }: ScriptsOptions)
       if (script.keyList) given.push(...(named[script.keyList] as readonly string[]));
       const count = given.length;
       encode(script.args, args, given);
-      if (script.usesContext) encode(CONTEXT, context(), given);
+      if (script.usesContext) encode(script.context, { ...context(), actor: actorText() }, given);
       const redis = connection.commands;
       try {
         const raw = await redis.evalsha(sha, count, ...given).catch((error: unknown) => {

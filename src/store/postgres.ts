@@ -43,8 +43,11 @@ export async function openPostgres(target: PostgresTarget, { log }: { readonly l
 }
 
 async function createPool({ url, address }: PostgresTarget, log: Logger): Promise<Pool> {
-  const { Pool } = await import('pg');
-  const pool = new Pool({ ...POOL, connectionString: url });
+  const { Pool, types } = await import('pg');
+  // Numbers of rows arrive as text, for they might pass 2^53. Ours do not.
+  const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
+    oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format);
+  const pool = new Pool({ ...POOL, connectionString: url, types: { getTypeParser } });
   const lost = (error: Error) => log.warn('database connection lost', { store: address, problem: reason(error) });
   // Both need an ear, or the event ends the process: the pool speaks for idle connections, a client for one in use.
   pool.on('error', lost);

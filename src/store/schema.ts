@@ -4,6 +4,13 @@ import type { Insertable, Selectable } from 'kysely';
 export interface Tables {
   events: EventsTable;
   event_cursors: EventCursorsTable;
+  users: UsersTable;
+  user_names: UserNamesTable;
+  tokens: TokensTable;
+  audit_log: AuditLogTable;
+  audit_intake: AuditIntakeTable;
+  policies: PoliciesTable;
+  delegations: DelegationsTable;
   reeve_probe: ProbeTable;
   reeve_migrations: MigrationsTable;
 }
@@ -26,6 +33,90 @@ export type NewEventRow = Insertable<EventsTable>;
 export interface EventCursorsTable {
   stream: string;
   id: string;
+}
+
+/** `roles` is a JSON list. */
+export interface UsersTable {
+  id: string;
+  name: string;
+  email: string | null;
+  manager: string | null;
+  roles: string;
+  state: 'active' | 'removed';
+  created_at: string;
+  updated_at: string;
+  removed_at: string | null;
+}
+export type UserRow = Selectable<UsersTable>;
+
+/** Every name of every user, in the form in which names are compared. */
+export interface UserNamesTable {
+  canonical: string;
+  user_id: string;
+  name: string;
+  kind: 'id' | 'email' | 'alias';
+}
+
+/** `scopes` is a JSON list; `hash` is all that is kept of the token itself. */
+export interface TokensTable {
+  id: string;
+  user_id: string;
+  label: string;
+  hash: string;
+  scopes: string;
+  created_at: string;
+  created_by: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  last_used_at: string | null;
+}
+export type TokenRow = Selectable<TokensTable>;
+
+/** `body` is the canonical JSON that `hash` is over, together with `prev`; the other columns are copies to search by. */
+export interface AuditLogTable {
+  seq: number;
+  /** The id that the outbox gave it: draining twice changes nothing. */
+  source_id: string;
+  at: string;
+  user_id: string;
+  action: string;
+  subject: string;
+  task_id: string | null;
+  from_state: string;
+  to_state: string;
+  body: string;
+  prev: string;
+  hash: string;
+}
+export type AuditRow = Selectable<AuditLogTable>;
+
+export interface AuditIntakeTable {
+  id: string;
+  at: string;
+  body: string;
+}
+
+/** `body` is JSON; the newest active version of an id counts. */
+export interface PoliciesTable {
+  id: string;
+  version: number;
+  body: string;
+  active: number;
+  created_at: string;
+  created_by: string;
+}
+
+/** `conditions` is JSON. */
+export interface DelegationsTable {
+  owner_id: string;
+  id: string;
+  delegate_to: string;
+  conditions: string;
+  may_cascade: number;
+  active: number;
+  created_at: string;
+  created_by: string;
+  expires_at: string | null;
 }
 
 interface ProbeTable {

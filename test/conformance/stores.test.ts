@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/database.ts';
+import { readMigrations } from '../../src/store/migrate.ts';
 import { anEvent, archive, cursorOf } from '../store/archive.ts';
 import { aDirectory, aLog, aStore, withMigrations } from '../store/builders.ts';
 import { type PostgresServer, postgresForTests } from '../support/postgres.ts';
@@ -19,6 +20,7 @@ interface TestDatabase {
 }
 
 const postgres = await postgresForTests();
+const ours = (await readMigrations('sqlite')).map(({ name }) => name);
 
 describe('SQLite', () => {
   conforms(async () => {
@@ -50,7 +52,7 @@ function conforms(aDatabase: () => Promise<TestDatabase>) {
     const { log, lines } = await aLog();
     const store = await aStore({ url, log });
 
-    expect(await appliedTo(store)).toEqual(['0001-events']);
+    expect(await appliedTo(store)).toEqual(ours);
     expect(lines()).toContainEqual(expect.objectContaining({ msg: 'migration applied', migration: '0001-events' }));
     expect(await store.db.selectFrom('events').selectAll().execute()).toEqual([]);
     expect(await store.db.selectFrom('event_cursors').selectAll().execute()).toEqual([]);
@@ -75,20 +77,20 @@ function conforms(aDatabase: () => Promise<TestDatabase>) {
     const { url } = await aDatabase();
     await (await aStore({ url })).stop();
     const migrations = await withMigrations({
-      '0002-more.sql': 'create table more (x text); create table most (x text);',
+      '9001-more.sql': 'create table more (x text); create table most (x text);',
     });
 
-    expect(await appliedTo(await aStore({ url, migrations }))).toEqual(['0001-events', '0002-more']);
+    expect(await appliedTo(await aStore({ url, migrations }))).toEqual([...ours, '9001-more']);
   });
 
   test('refuses a newer schema', async () => {
     const { url } = await aDatabase();
-    const migrations = await withMigrations({ '0002-future.sql': 'create table future (x text);' });
+    const migrations = await withMigrations({ '9001-future.sql': 'create table future (x text);' });
     await (await aStore({ url, migrations })).stop();
 
     await expect(aStore({ url })).rejects.toMatchObject({
       code: 'STORE_NEWER',
-      details: { found: '0002-future', known: '0001-events' },
+      details: { found: '9001-future', known: ours.at(-1) },
     });
   });
 
@@ -107,8 +109,8 @@ function conforms(aDatabase: () => Promise<TestDatabase>) {
   test('two migrators at once apply once', async () => {
     const { url } = await aDatabase();
     const migrations = await withMigrations({
-      '0002-b.sql': 'create table b (x text);',
-      '0003-c.sql': 'create table c (x text);',
+      '9001-b.sql': 'create table b (x text);',
+      '9002-c.sql': 'create table c (x text);',
     });
     const processes = await Promise.all([1, 2, 3].map(() => aMigrator(url, migrations)));
     const here = await aLog();
@@ -119,22 +121,22 @@ function conforms(aDatabase: () => Promise<TestDatabase>) {
     const applied = [...here.lines().flatMap(({ migration }) => migration ?? []), ...there.flat()]
       .map(String)
       .toSorted();
-    expect(applied).toEqual(['0001-events', '0002-b', '0003-c']);
+    expect(applied).toEqual([...ours, '9001-b', '9002-c']);
     expect(await appliedTo(store!)).toEqual(applied);
   });
 
   test('a failing migration leaves nothing behind', async () => {
     const { url } = await aDatabase();
     const broken = "create table half (x text); insert into half values ('written'); insert into nowhere values (1);";
-    const migrations = await withMigrations({ '0002-broken.sql': broken });
+    const migrations = await withMigrations({ '9001-broken.sql': broken });
 
     await expect(aStore({ url, migrations })).rejects.toMatchObject({
       code: 'STORE_MIGRATION_FAILED',
-      message: expect.stringMatching(/0002-broken could not be applied .*nowhere/),
+      message: expect.stringMatching(/9001-broken could not be applied .*nowhere/),
     });
 
     const store = await aStore({ url });
-    expect(await appliedTo(store)).toEqual(['0001-events']);
+    expect(await appliedTo(store)).toEqual(ours);
     await expect(sql`select * from half`.execute(store.db)).rejects.toThrow(/half/);
   });
 

@@ -273,7 +273,7 @@ describe('builders', () => {
     }
   });
 
-  test.each(['index', 'queue', 'registry', 'global', 'head', 'constructor', 'toString'])(
+  test.each(['index', 'queue', 'registry', 'global', 'constructor', 'toString'])(
     'refuse the reserved word %s',
     (word) => {
       expect(() => plain.taskState(word)).toThrow(ReeveError);

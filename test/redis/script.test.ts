@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { actAs } from '../../src/actor.ts';
 import { silentLog } from '../../src/log.ts';
 import { defineScript, type Script } from '../../src/redis/script.ts';
 import { startCluster, type TestCluster } from '../support/cluster.ts';
@@ -389,6 +390,55 @@ describe('an event written by a script', () => {
     await room.scripts.run(script, { stream: room.keys.events('lock') }, {});
 
     expect(await observer.xlen(room.keys.events('lock'))).toBeLessThanOrEqual(300);
+  });
+});
+
+describe('an audit row', () => {
+  const row = async (body: string) =>
+    defineScript({
+      file: await lua(`-- @include ${fragment('_time.lua')}\n-- @include ${fragment('_audit.lua')}\n${body}`),
+      keys: [],
+      args: {},
+      reply: anything,
+    });
+  const rows = async ({ keys }: EventRoom) =>
+    (await observer.xrange(keys.auditOutbox(), '-', '+')).map(([, flat]) =>
+      Object.fromEntries(flat.flatMap((name, at) => (at % 2 === 0 ? [[name, flat[at + 1]]] : []))),
+    );
+
+  test('says who acted, from where and why, without the room between having passed it on', async () => {
+    const room = await aRoom({ source: 'daemon-7' });
+    const script = await row(
+      `return audit(iso_time(now_us()), 'approve', 'approval:t.1', 'REVIEWING', 'APPROVED', 'task', 't', 'config_hash', 'c0ffee')`,
+    );
+    const ann = { user: 'ann', session: 's1', ip: '10.0.0.7', reason: 'looks right', cmd_id: 'c1' };
+    await actAs(ann, async () => {
+      await Promise.resolve();
+      await room.scripts.run(script, {}, {});
+    });
+
+    const [found] = await rows(room);
+    expect(found).toMatchObject({
+      action: 'approve',
+      subject: 'approval:t.1',
+      from: 'REVIEWING',
+      to: 'APPROVED',
+      task: 't',
+      config_hash: 'c0ffee',
+      service: 'daemon-7',
+    });
+    expect(found?.at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    expect(JSON.parse(found?.actor ?? '')).toEqual(ann);
+  });
+
+  test('of what nobody asked for is the system’s, and calls at the same time keep their own', async () => {
+    const room = await aRoom();
+    const script = await row(`return audit('now', 'claim', 'task:t', 'APPROVED', 'APPLYING')`);
+    const run = () => room.scripts.run(script, {}, {});
+    await run();
+    await Promise.all(['ann', 'ben'].map((user) => actAs({ user }, run)));
+
+    expect((await rows(room)).map(({ actor = '' }) => JSON.parse(actor).user)).toEqual(['system', 'ann', 'ben']);
   });
 });
 

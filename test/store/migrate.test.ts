@@ -8,28 +8,28 @@ const REAL = new URL('../../src/store/migrations/', import.meta.url);
 
 test('migrations come in the order of their names, with a twin only for its dialect', async () => {
   const folder = await withMigrations({
-    '0010-ten.sql': 'ten',
-    '0002-two.sql': 'two',
-    '0002-two.postgres.sql': 'two for PostgreSQL',
+    '9010-ten.sql': 'ten',
+    '9002-two.sql': 'two',
+    '9002-two.postgres.sql': 'two for PostgreSQL',
     'notes.txt': 'no migration',
   });
 
   const texts = async (dialect: 'sqlite' | 'postgres') =>
-    (await readMigrations(dialect, folder)).slice(1).map(({ name, text }) => [name, text]);
+    (await readMigrations(dialect, folder)).slice(-2).map(({ name, text }) => [name, text]);
   expect(await texts('sqlite')).toEqual([
-    ['0002-two', 'two'],
-    ['0010-ten', 'ten'],
+    ['9002-two', 'two'],
+    ['9010-ten', 'ten'],
   ]);
   expect(await texts('postgres')).toEqual([
-    ['0002-two', 'two for PostgreSQL'],
-    ['0010-ten', 'ten'],
+    ['9002-two', 'two for PostgreSQL'],
+    ['9010-ten', 'ten'],
   ]);
 });
 
 test('line ends do not make another text', async () => {
   const [unix, dos] = await Promise.all(
     ['a;\nb;\n', 'a;\r\nb;\r\n'].map(async (text) =>
-      readMigrations('sqlite', await withMigrations({ '0002-x.sql': text })),
+      readMigrations('sqlite', await withMigrations({ '9001-x.sql': text })),
     ),
   );
   expect(dos).toEqual(unix);
@@ -46,12 +46,12 @@ test('every migration is numbered once and has a text for each dialect', async (
 
 test('another migration under a number that was used is an altered one', async () => {
   const url = `sqlite:${join(await aDirectory(), 'test.db')}`;
-  const theirs = await withMigrations({ '0002-theirs.sql': 'create table theirs (x text);' });
-  const ours = await withMigrations({ '0002-ours.sql': 'create table ours (x text);' });
+  const theirs = await withMigrations({ '9001-theirs.sql': 'create table theirs (x text);' });
+  const ours = await withMigrations({ '9001-ours.sql': 'create table ours (x text);' });
   await (await aStore({ url, migrations: theirs })).stop();
 
   await expect(aStore({ url, migrations: ours })).rejects.toMatchObject({
     code: 'STORE_ALTERED',
-    details: { migration: '0002-theirs' },
+    details: { migration: '9001-theirs' },
   });
 });
