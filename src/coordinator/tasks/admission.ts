@@ -72,16 +72,22 @@ function metaOf(task: Task) {
 function configOf(task: Task): (string | number)[] {
   const priority = Math.min(100, Math.max(0, Math.round(task.priority)));
   return Object.entries({
-    type: task.category || 'task',
-    version: 1,
+    type: typeOf(task),
     description: task.description,
-    parameters: '{}',
+    parameters: JSON.stringify(task.parameters ?? {}),
     resources: JSON.stringify(task.resources),
     rollback_strategy: task.rollback_strategy,
     timeout_seconds: task.timeout_seconds ?? '',
     priority,
   }).flat();
 }
+
+/** What policies know a task by. */
+export const typeOf = ({ category }: Pick<Task, 'category'>): string => category || 'task';
+
+/** What `ade:task:{id}:metadata` has besides author and times. */
+export const metadataOf = ({ team = '', ticket_ref = '', tags = [] }: Task): string[] =>
+  team || ticket_ref || tags.length > 0 ? ['team', team, 'ticket_ref', ticket_ref, 'tags', JSON.stringify(tags)] : [];
 
 /** The half of the score that comes from how urgent a task is; the other half is its age. The lower the sooner. */
 export function rankOf(urgency: number): number {

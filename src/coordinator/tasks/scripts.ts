@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineScript } from '../../redis/script.ts';
 
 /** What every script over tasks is told; see lua/_task.lua. */
-const COMMON = {
+export const COMMON = {
   head: 'string',
   agent: 'string',
   lock_id: 'string',
@@ -14,7 +14,7 @@ const COMMON = {
 const LEASE = { lease_us: 'number', lease_class: 'string', hold_us: 'number', purpose: 'string' } as const;
 
 /** Words and numbers, as texts. Checked by hand: this runs on every call. */
-function words(raw: unknown): readonly string[] {
+export function words(raw: unknown): readonly string[] {
   if (!Array.isArray(raw)) throw new Error('not a list');
   return raw.map(String);
 }
@@ -94,7 +94,7 @@ export const cancel = defineScript({
 export const reopen = defineScript({
   file: new URL('./lua/reopen.lua', import.meta.url),
   keys: [],
-  args: { ...COMMON, task: 'string', reason: 'string', by: 'string' },
+  args: { ...COMMON, task: 'string', reason: 'string', by: 'string', gate: 'number' },
   reply: words,
 });
 export const judge = defineScript({

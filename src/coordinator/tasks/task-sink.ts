@@ -38,11 +38,17 @@ export interface Admission {
   readonly isHeld?: boolean | undefined;
   /** Why it must not start, in words; everything else about it stands. */
   readonly quarantine?: string | undefined;
+  /** Whose it is; by default its origin's. */
+  readonly author?: string | undefined;
+  /** It waits for somebody to submit it. */
+  readonly isDraft?: boolean | undefined;
 }
 
 export interface Amendment {
   readonly task_id: TaskId;
   readonly set?: Partial<TaskContent> | undefined;
+  /** Who edits it; by default the file. */
+  readonly editor?: string | undefined;
   readonly verdict?: Verdict | undefined;
   /** Present: quarantined from now on. Null: no longer, as far as the source is concerned. */
   readonly quarantine?: string | null | undefined;

@@ -27,6 +27,10 @@ export type ExecutionResult = (typeof EXECUTION_RESULTS)[number];
 export const FAILED_DEPENDENCY_POLICIES = ['block', 'skip', 'fail'] as const;
 export type FailedDependencyPolicy = (typeof FAILED_DEPENDENCY_POLICIES)[number];
 
+/** How soon a reviewer should answer. */
+export const URGENCIES = ['LOW', 'NORMAL', 'HIGH', 'URGENT'] as const;
+export type Urgency = (typeof URGENCIES)[number];
+
 /** Something a task works on. Shared: it only reads it, and others may read it meanwhile. */
 const taskResource = z.object({
   type: idSchema('resourceType'),
@@ -62,6 +66,14 @@ const content = {
     .default('none')
     .describe('What the worker does after a failure'),
   parent_task_id: z.string().optional().describe('The task it is part of'),
+  /** What the change is given; what it does with it, nobody but its author knows. */
+  parameters: z.record(z.string().max(200), z.unknown()).optional().describe('What it is given, as JSON'),
+  tags: z.array(z.string().min(1).max(100)).max(50).optional().describe('Words to find it by'),
+  team: z.string().max(200).optional().describe('Whose it is'),
+  ticket_ref: z.string().max(200).optional().describe('The ticket it belongs to'),
+  urgency: z.enum(URGENCIES).optional().describe('How soon reviewers should look at it'),
+  /** The task that this one is another try of. */
+  supersedes: z.string().optional().describe('The task that it takes the place of'),
 };
 
 export const taskIdSchema = idSchema('task');

@@ -1,7 +1,9 @@
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log.ts';
 import type { Locks } from '../locks/locks.ts';
-import { recordOf } from './admission.ts';
+import { metadataOf, recordOf } from './admission.ts';
+import { configHash } from './config-hash.ts';
+import type { Gate, Passage } from './gate.ts';
 import type { Pause } from './lease.ts';
 import { Outbox } from './outbox.ts';
 import type { PriorityOrder } from './priority.ts';
@@ -20,6 +22,9 @@ export interface TaskLimits extends WorkLimits {
   /** How long one who works by hand may stay silent. */
   readonly rawLeaseMs: number;
 }
+
+/** Where nobody need be asked for anything. */
+const OPEN_GATE: Gate = { judge: async () => new Map(), ask: async () => {} };
 
 export interface TasksOptions extends Omit<TaskStoreOptions, 'window'> {
   readonly locks: Locks;
@@ -48,6 +53,7 @@ export class Tasks implements TaskSink {
   readonly outbox: Outbox;
   readonly #options: TasksOptions;
   #order = '';
+  #gate = OPEN_GATE;
 
   constructor(options: TasksOptions) {
     const { connection, limits, locks } = options;
@@ -56,6 +62,11 @@ export class Tasks implements TaskSink {
     this.work = new Work({ store: this.store, locks, limits });
     this.views = new TaskViews(this.store);
     this.outbox = new Outbox({ connection, keys: this.store.keys });
+  }
+
+  /** From now on tasks pass this gate. It reads tasks itself, and so is made after them. */
+  guard(gate: Gate): void {
+    this.#gate = gate;
   }
 
   /** All tasks are judged together, new and known: an edge may make a known one more urgent, or close a circle. */
@@ -69,8 +80,10 @@ export class Tasks implements TaskSink {
     const { connection, keys } = this.store;
     const last = await connection.commands.hincrby(keys.taskCounts(), 'seq', fresh.length);
     const defaultTimeout = await this.#options.defaultTimeout();
+    const open = fresh.filter(({ phase, isDraft }) => phase === 'open' && !isDraft).map(({ task }) => task);
+    const passages = await this.#gate.judge(open, judged.graph);
     const row = (one: Admission, at: number) => ({
-      ...this.#row(one, judged, { born, defaultTimeout }),
+      ...this.#row(one, judged, { born, defaultTimeout, passage: passages.get(one.task.task_id) }),
       seq: last - fresh.length + 1 + at,
     });
     const rows = new Map(fresh.map((one, at) => [one.task.task_id as string, row(one, at)]));
@@ -81,6 +94,7 @@ export class Tasks implements TaskSink {
       await this.store.scripts.run(admit, {}, { ...this.store.common(), ...this.#rawLease(), tasks });
     }
     await this.#replace(known, judged);
+    await this.#gate.ask(stopped(passages), { drafts: true });
   }
 
   async amend(amendments: readonly Amendment[]): Promise<void> {
@@ -100,7 +114,11 @@ export class Tasks implements TaskSink {
 
   /** Back to the queue as a new try; one that runs stays as it is. */
   async reopen(task: string, reason: string, by: string): Promise<'open' | 'running' | 'unknown'> {
-    const [word] = await this.store.scripts.run(reopen, {}, { ...this.store.common(), task, reason, by });
+    const found = await this.views.tasks([task]);
+    const passages = await this.#gate.judge([...found.values()], judgeAll([], 'asc').graph);
+    const gate = Number(passages.get(task)?.passes === false);
+    const [word] = await this.store.scripts.run(reopen, {}, { ...this.store.common(), task, reason, by, gate });
+    if (gate && word === 'OPEN') await this.#gate.ask([task], { drafts: true });
     return word?.toLowerCase() as 'open' | 'running' | 'unknown';
   }
 
@@ -191,9 +209,9 @@ export class Tasks implements TaskSink {
   }
 
   #row(
-    { task, phase, agent, isHeld, quarantine = '' }: Admission,
+    { task, phase, agent, isHeld, isDraft = false, author = task.origin, quarantine = '' }: Admission,
     { placings }: Judgement,
-    { born, defaultTimeout }: RowTerms,
+    { born, defaultTimeout, passage }: RowTerms,
   ) {
     const { clock } = this.#options;
     return {
@@ -204,7 +222,10 @@ export class Tasks implements TaskSink {
       born,
       origin: task.origin,
       aside: isHeld ? '1' : '',
-      author: task.origin,
+      author,
+      metadata: metadataOf(task),
+      risk: passage?.risk ?? [],
+      draft: Number(isDraft || passage?.passes === false),
       created_at: task.created_at ?? new Date(clock.now()).toISOString(),
       phase,
       agent: `${RAW}${agentName(agent) ?? task.task_id}`,
@@ -216,17 +237,26 @@ export class Tasks implements TaskSink {
     const known = await this.store.graphTasks();
     const tasks = await this.views.tasks(edited.map(({ task_id }) => task_id));
     const changes = new Map<string, object>();
+    const nexts = new Map<string, Task>();
     const after = new Map<string, KnownTask>(known.map((one) => [one.task_id, one]));
-    for (const { task_id, set, quarantine } of edited) {
+    for (const { task_id, set, quarantine, editor = 'prd' } of edited) {
       const task = tasks.get(task_id);
       const before = after.get(task_id);
       if (!task || !before) continue;
       const next: Task = { ...task, ...(set as Partial<TaskContent>) };
       const complaint = quarantine === undefined ? before.complaint : (quarantine ?? '');
       after.set(task_id, { ...before, priority: next.priority, depends_on: next.depends_on, complaint });
-      changes.set(task_id, { id: task_id, complaint, ...(set && recordOf(next, { defaultTimeout })) });
+      const content = set && { ...recordOf(next, { defaultTimeout }), config_hash: configHash(next), editor };
+      changes.set(task_id, { id: task_id, complaint, ...content });
+      if (set) nexts.set(task_id, next);
     }
-    await this.#replace(known, this.#judge([...after.values()]), changes);
+    const judged = this.#judge([...after.values()]);
+    const passages = await this.#gate.judge([...nexts.values()], judged.graph);
+    for (const id of stopped(passages)) changes.set(id, { ...changes.get(id), gate: 1 });
+    await this.#replace(known, judged, changes);
+    const isOfFile = (id: string) => after.get(id) && edited.some((one) => one.task_id === id && !one.editor);
+    await this.#gate.ask([...nexts.keys()].filter(isOfFile), { drafts: true });
+    await this.#gate.ask([...nexts.keys()].filter((id) => !isOfFile(id)), { drafts: false });
   }
 
   /** Carries over what follows for tasks that are known: of those that nobody edited, only what became different. */
@@ -253,7 +283,11 @@ export class Tasks implements TaskSink {
 interface RowTerms {
   readonly born: number;
   readonly defaultTimeout: number;
+  readonly passage: Passage | undefined;
 }
+
+const stopped = (passages: ReadonlyMap<string, Passage>): string[] =>
+  [...passages].filter(([, { passes }]) => !passes).map(([id]) => id);
 
 const graphTask = ({ task, phase, quarantine }: Admission): GraphTask => ({
   task_id: task.task_id,

@@ -34,6 +34,7 @@ export const ADE_TASK_KEYS = {
     fields: {
       type: 'type of task',
       version: 'version of the config',
+      config_hash: 'additive: SHA-256 of the content, which votes are bound to',
       description: 'in words',
       parameters: 'JSON',
       resources: 'JSON list of resources',
@@ -57,6 +58,7 @@ export const ADE_TASK_KEYS = {
       team: 'team',
       ticket_ref: 'ticket elsewhere',
       tags: 'JSON list',
+      editor_id: 'additive: who edited it last',
       created_at: 'ISO 8601',
       updated_at: 'ISO 8601',
       submitted_at: 'ISO 8601',
@@ -109,6 +111,7 @@ export const ADE_TASK_KEYS = {
       score: '0 to 100',
       level: 'LOW, MEDIUM, HIGH or CRITICAL',
       factors: 'JSON list',
+      exact: 'additive: the score before it was cut to a whole number',
       auto_approvable: 'true or false',
       assessed_at: 'ISO 8601',
       assessed_by: 'version of the algorithm',

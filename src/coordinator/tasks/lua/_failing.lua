@@ -1,9 +1,11 @@
 -- A task has ended for good without success, and what that means for those that wait for it. Each edge once, no recursion:
 -- a chain of ten thousand fails like any other.
 -- @include _work.lua
+-- @include _review.lua
 
 local function fail_for_good(t, from, result, reason, payload)
   move(t, from, 'CANCELLED')
+  if from == 'REVIEWING' then close_requests(t, 'SUPERSEDED', t.agent, reason) end
   redis.call('HSET', key.taskExecution(t.ade), 'completed_at', now_text, 'result', result, 'error', reason)
   redis.call('EXPIRE', key.taskExecution(t.ade), 7776000)
   redis.call('ZREM', key.delayedTasks(), t.task)

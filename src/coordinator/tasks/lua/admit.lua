@@ -1,7 +1,7 @@
--- Take in tasks that are not known yet, a batch at a time: the record, both facets, the edges, and the place in the queue. No
--- policy stands at the gate, so each is approved at once.
+-- Take in tasks that are not known yet, a batch at a time: the record, both facets, the edges, and the place in the queue. What
+-- need not be asked for is approved at once; a draft stands before the gate until somebody submits it.
 --   args.tasks    list of: id, seq (its number, in the order of its source), lane, rank, born, origin, requires, claims, if_failed, timeout, quarantine, complaint, aside, wants, data, meta, config
---                 (names and values), author, created_at, deps, phase, agent
+--                 (names and values), author, created_at, metadata, risk (names and values), draft, deps, phase, agent
 --   args.lease_us, args.lease_class, args.hold_us, args.purpose    how long one that is said to run may stay silent
 -- Outcome: the ids that were new
 -- @include _take.lua
@@ -13,13 +13,18 @@ local RESULT = { completed = 'success', failed = 'failure', cancelled = 'cancell
 local counts = key.taskCounts()
 
 local function write_ade(t, given)
-  local state = STATE[given.phase]
+  local state = given.draft == 1 and 'DRAFT' or STATE[given.phase]
   redis.call('SET', key.taskState(t.ade), state, 'EX', ADE_SECONDS)
   redis.call('SET', key.taskData(t.ade), given.data, 'EX', ADE_SECONDS)
-  redis.call('HSET', key.taskConfig(t.ade), unpack(given.config))
+  redis.call('HSET', key.taskConfig(t.ade), 'version', 1, unpack(given.config))
   redis.call('EXPIRE', key.taskConfig(t.ade), ADE_SECONDS)
   redis.call('HSET', key.taskMetadata(t.ade), 'author_id', given.author, 'author_name', given.author, 'created_at', given.created_at,
-    'updated_at', now_text, 'submitted_at', now_text, 'approved_at', now_text)
+    'updated_at', now_text, unpack(given.metadata))
+  if state ~= 'DRAFT' then redis.call('HSET', key.taskMetadata(t.ade), 'submitted_at', now_text, 'approved_at', now_text) end
+  if #given.risk > 0 then
+    redis.call('HSET', key.taskRisk(t.ade), 'assessed_at', now_text, unpack(given.risk))
+    redis.call('EXPIRE', key.taskRisk(t.ade), ADE_SECONDS)
+  end
   redis.call('EXPIRE', key.taskMetadata(t.ade), ADE_SECONDS)
   redis.call('ZADD', key.tasksByState(state), t.born, t.ade)
   if RESULT[given.phase] then
@@ -43,7 +48,7 @@ local function write_record(given)
     task = given.id, ade = args.head .. given.id, status = STATUS[given.phase], lane = given.lane, born = given.born, origin = given.origin,
     score = whole_number(given.rank * TWO_32 + given.seq % TWO_32), requires = given.requires, claims = given.claims,
     timeout = given.timeout, attempts = 0, quarantine = given.quarantine, aside = given.aside, parked = '', agent = '', lock_id = '', token = '',
-    claimed_at = '', if_failed = given.if_failed,
+    claimed_at = '', if_failed = given.if_failed, gated = '',
   }
   redis.call('HSET', key.taskRecord(t.task), 'status', t.status, 'lane', t.lane, 'score', t.score, 'born', t.born, 'origin', t.origin,
     'requires', t.requires, 'claims', t.claims, 'if_failed', t.if_failed, 'timeout', t.timeout, 'attempts', 0,

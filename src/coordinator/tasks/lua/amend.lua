@@ -1,9 +1,9 @@
 -- Change what is known of tasks: content, edges, places in the queue, quarantine. What is not named stays as it is. A task that
 -- runs keeps the resources it took; new ones count from its next try.
 --   args.changes    list of: id, and any of rank, lane, requires, claims, if_failed, timeout, wants, data, meta, config, deps,
---                    complaint, quarantine, aside
+--                    complaint, quarantine, aside; config_hash and editor with config; gate 1: it must be asked for since
 -- Outcome: the ids that are known
--- @include _ready.lua
+-- @include _review.lua
 
 local TWO_32 = 4294967296
 
@@ -35,6 +35,15 @@ local function rescore(t, change)
   t.moved = true
 end
 
+-- Content that nobody has seen passes no gate that other content has opened. What runs goes on as it was handed out.
+local function regate(t, change)
+  local state = redis.call('GET', key.taskState(t.ade))
+  local asked = state == 'REVIEWING' or state == 'APPROVED' and (t.gated ~= '' or change.gate == 1)
+  if not asked then return end
+  void_votes(t, change.editor, 'it was edited')
+  move(t, state, 'SUBMITTED')
+end
+
 local PLAIN = { 'requires', 'claims', 'if_failed', 'timeout', 'aside', 'wants', 'complaint' }
 local known, wired = {}, false
 for _, change in ipairs(args.changes) do
@@ -55,7 +64,13 @@ for _, change in ipairs(args.changes) do
     end
     if change.data then redis.call('SET', key.taskData(t.ade), change.data, 'KEEPTTL') end
     if change.meta then redis.call('SET', key.taskMeta(t.task), change.meta) end
-    if change.config then redis.call('HSET', key.taskConfig(t.ade), unpack(change.config)) end
+    if change.config then
+      local config = key.taskConfig(t.ade)
+      redis.call('HSET', config, 'config_hash', change.config_hash, unpack(change.config))
+      redis.call('HINCRBY', config, 'version', 1)
+      redis.call('HSET', key.taskMetadata(t.ade), 'updated_at', now_text, 'editor_id', change.editor)
+      regate(t, change)
+    end
     if change.deps then
       rewire(t.task, change.deps)
       wired = true

@@ -10,6 +10,7 @@
 -- Outcomes: CLAIMED again task token acquired_at expires_at attempt data lock_id · NONE ready more · FULL · REFUSED status
 --   PAUSED json · OVERDUE lock agent (reap it, then ask again) · BUSY why holder (only with args.task) · UNKNOWN
 -- @include _take.lua
+-- @include _review.lua
 
 act_as(args.agent, args.lock_id)
 
@@ -62,6 +63,15 @@ local function park(t, blocker)
   redis.call('SADD', key.parkedTasks(blocker), t.task)
 end
 
+-- Its approval is gone, or was for something else: it stands before the gate again, for people to be asked anew.
+local function send_back(t)
+  withdraw(t)
+  void_votes(t, '', 'its approval does not hold any more')
+  move(t, 'APPROVED', 'SUBMITTED')
+  set_status(t, 'blocked')
+  note(t, 'reason', 'its approval does not hold any more')
+end
+
 local function register()
   if place.limit then return end
   place.limit = args.places
@@ -87,6 +97,11 @@ local function try(task)
   end
   if redis.call('GET', key.taskState(t.ade)) ~= 'APPROVED' or is_paused(t.lane) then
     why = { 'BUSY', 'held', '' }
+    return nil
+  end
+  if t.gated ~= '' and not may_apply(t) then
+    send_back(t)
+    why = { 'BUSY', 'unapproved', '' }
     return nil
   end
   local claims = claims_of(t)

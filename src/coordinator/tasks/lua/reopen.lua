@@ -1,7 +1,7 @@
 -- Bring a task back that had ended, as a new try: it passes the gate anew, and those that have not begun wait for it again.
---   args.task, args.reason, args.by
--- Outcomes: OPEN status · RUNNING agent · UNKNOWN
--- @include _ready.lua
+--   args.task, args.reason, args.by; args.gate 1: people are to be asked before it is ready
+-- Outcomes: OPEN status (DRAFT: it stands before the gate) · RUNNING agent · UNKNOWN
+-- @include _review.lua
 
 local t = load(args.task)
 if not t then return { 'UNKNOWN' } end
@@ -9,8 +9,11 @@ if t.status == 'assigned' or t.status == 'in_progress' then return { 'RUNNING', 
 if t.status == 'completed' or t.status == 'failed' then
   local from = redis.call('GET', key.taskState(t.ade)) or 'CANCELLED'
   move(t, from, 'DRAFT')
-  move(t, 'DRAFT', 'SUBMITTED')
-  move(t, 'SUBMITTED', 'APPROVED')
+  void_votes(t, args.by, args.reason)
+  if args.gate ~= 1 then
+    move(t, 'DRAFT', 'SUBMITTED')
+    move(t, 'SUBMITTED', 'APPROVED')
+  end
   redis.call('ZREM', key.deadTasks(), t.task)
   for _, id in ipairs(redis.call('SMEMBERS', key.dependents(t.task))) do
     local waiting_task = load(id)

@@ -1,0 +1,16 @@
+import type { DependencyGraph } from './dependencies.ts';
+import type { Task } from './task.ts';
+
+/** What stands between a task and the queue, as far as the task room knows of it. Without one every task passes. */
+export interface Gate {
+  /** For each of these tasks whether it may pass unasked. All are judged before any is admitted or changed. */
+  judge(tasks: readonly Task[], graph: DependencyGraph): Promise<ReadonlyMap<string, Passage>>;
+  /** Those of these that were submitted, or were drafted by a file, stand before the gate: people are to be asked. May be repeated. */
+  ask(tasks: readonly string[], what: { readonly drafts: boolean }): Promise<void>;
+}
+
+export interface Passage {
+  readonly passes: boolean;
+  /** Fields and values of `ade:task:{id}:risk`. */
+  readonly risk: readonly (string | number)[];
+}
