@@ -254,9 +254,10 @@ export class Tasks implements TaskSink {
     const passages = await this.#gate.judge([...nexts.values()], judged.graph);
     for (const id of stopped(passages)) changes.set(id, { ...changes.get(id), gate: 1 });
     await this.#replace(known, judged, changes);
-    const isOfFile = (id: string) => after.get(id) && edited.some((one) => one.task_id === id && !one.editor);
-    await this.#gate.ask([...nexts.keys()].filter(isOfFile), { drafts: true });
-    await this.#gate.ask([...nexts.keys()].filter((id) => !isOfFile(id)), { drafts: false });
+    const isOfFile = (id: string) => edited.some(({ task_id, editor }) => task_id === id && !editor);
+    const [ofFile, others] = [[...nexts.keys()].filter(isOfFile), [...nexts.keys()].filter((id) => !isOfFile(id))];
+    await this.#gate.ask(ofFile, { drafts: true });
+    await this.#gate.ask(others, { drafts: false });
   }
 
   /** Carries over what follows for tasks that are known: of those that nobody edited, only what became different. */
