@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { actorText } from '../actor.ts';
 import { ReeveError, reason } from '../errors.ts';
 import type { Connection } from './connection.ts';
 import { redisFailure } from './failure.ts';
 import { KEY_TABLE, type KeyName, type KeyspaceOptions, luaKeyspace } from './keys.ts';
+import { type Args, type ArgType, byPosition, type LuaTable, namesIn, readLua } from './script-text.ts';
 
-type ArgType = 'string' | 'number' | 'json';
 type ArgValue<T extends ArgType> = T extends 'string' ? string : T extends 'number' ? number : unknown;
-type Args = Readonly<Record<string, ArgType>>;
 
 /** A Lua file, declared once: what it takes, by name, and what it answers. */
 export interface ScriptSpec<K extends string, L extends string, A extends Args, R> {
@@ -29,7 +27,6 @@ export interface Script<K extends string, L extends string, A extends Args, R> e
   readonly name: string;
   /** What it asks of its surroundings; the rest is not sent. */
   readonly context: Args;
-  readonly usesContext: boolean;
   source(variant: Variant): { readonly lua: string; readonly sha: string };
 }
 
@@ -56,23 +53,14 @@ const CONTEXT = { shift_us: 'number', keep: 'string', source: 'string', actor: '
   ArgType
 >;
 
-const DECODE: Record<ArgType, (position: number) => string> = {
-  string: (n) => `ARGV[${n}]`,
-  number: (n) => `tonumber(ARGV[${n}])`,
-  json: (n) => `cjson.decode(ARGV[${n}])`,
-};
-
 /** Declares a script. A name that its Lua uses and nobody declared is refused here, at load, not in production. */
 export function defineScript<const K extends string, const A extends Args, R, const L extends string = never>(
   spec: ScriptSpec<K, L, A, R>,
 ): Script<K, L, A, R> {
-  const body = inline(spec.file);
   const name = spec.file.pathname.split('/').slice(-1)[0] as string;
-  const code = withoutCommentsAndTexts(body);
-  const used = (table: string) => [
-    ...new Set([...code.matchAll(new RegExp(`(?<![\\w.])${table}\\.(\\w+)`, 'g'))].map((match) => match[1] as string)),
-  ];
-  const refuseUnknown = (table: string, known: readonly string[]) => {
+  const lua = readLua(spec.file);
+  const used = namesIn(lua);
+  const refuseUnknown = (table: LuaTable, known: readonly string[]) => {
     const unknown = used(table).filter((word) => !known.includes(word));
     if (unknown.length > 0)
       throw new Error(`${name}: undeclared ${unknown.map((word) => `${table}.${word}`).join(', ')}`);
@@ -85,44 +73,23 @@ export function defineScript<const K extends string, const A extends Args, R, co
 
   const asked = used('ctx');
   const context = Object.fromEntries(Object.entries(CONTEXT).filter(([word]) => asked.includes(word)));
-  const usesContext = asked.length > 0;
-  const names = prelude(spec, context);
+  const body = byPosition(lua, { ...spec, context });
   const sources = new WeakMap<Variant, { lua: string; sha: string }>();
   return {
     ...spec,
     name,
     context,
-    usesContext,
     source(variant) {
       let source = sources.get(variant);
       if (!source) {
-        const builders = luaKeyspace(variant.keyspace, used('key') as KeyName[]);
-        const lua = [...(variant.shebang ? ['#!lua'] : []), ...names, builders, body].join('\n');
-        source = { lua, sha: createHash('sha1').update(lua).digest('hex') };
+        const builders = used('key').length > 0 ? [luaKeyspace(variant.keyspace, used('key') as KeyName[])] : [];
+        const text = [...(variant.shebang ? ['#!lua'] : []), ...builders, ...body].join('\n');
+        source = { lua: text, sha: createHash('sha1').update(text).digest('hex') };
         sources.set(variant, source);
       }
       return source;
     },
   };
-}
-
-/** Turns positions into names, so that no script ever says KEYS[12]. */
-function prelude(spec: ScriptSpec<string, string, Args, unknown>, context: Args): string[] {
-  const fields = (entries: readonly [string, string][]) =>
-    entries.map(([name, value]) => `${name} = ${value}`).join(', ');
-  const decoded = (args: Args, from: number) =>
-    Object.entries(args).map(([name, type], index): [string, string] => [name, DECODE[type](from + index + 1)]);
-  const single = spec.keys.map((name, index): [string, string] => [name, `KEYS[${index + 1}]`]);
-  const rest = spec.keys.length === 0 ? 'KEYS' : `{ unpack(KEYS, ${spec.keys.length + 1}) }`;
-  const list: [string, string][] = spec.keyList ? [[spec.keyList, rest]] : [];
-  return [
-    `local keys = { ${fields([...single, ...list])} }`,
-    `local args = { ${fields(decoded(spec.args, 0))} }`,
-    ...(Object.keys(context).length > 0
-      ? [`local ctx = { ${fields(decoded(context, Object.keys(spec.args).length))} }`]
-      : []),
-    ...(spec.constants ? [`local const = cjson.decode([==[${jsonForLua(spec.constants)}]==])`] : []),
-  ];
 }
 
 type Keys<K extends string, L extends string> = { readonly [N in K]: string } & {
@@ -156,7 +123,7 @@ export function createScripts({ connection, keyspace, context }: ScriptsOptions)
       if (script.keyList) given.push(...(named[script.keyList] as readonly string[]));
       const count = given.length;
       encode(script.args, args, given);
-      if (script.usesContext) encode(script.context, { ...context(), actor: actorText() }, given);
+      surroundings(script.context, context, given);
       const redis = connection.commands;
       try {
         const raw = await redis.evalsha(sha, count, ...given).catch((error: unknown) => {
@@ -188,18 +155,11 @@ function encode(types: Args, values: object, to: (string | number)[]): void {
   }
 }
 
-const INCLUDE = /^--\s*@include\s+(\S+)\s*$/gm;
-
-/** Fragments are included once each, wherever they are first named. */
-function inline(file: URL, seen = new Set<string>()): string {
-  if (seen.has(file.href)) return '';
-  seen.add(file.href);
-  return readFileSync(file, 'utf8').replace(INCLUDE, (_, relative: string) => inline(new URL(relative, file), seen));
+/** Adds what a script asks of its surroundings. */
+function surroundings(asked: Args, context: ScriptsOptions['context'], to: (string | number)[]): void {
+  let known: ReturnType<typeof context> | undefined;
+  for (const name in asked) {
+    if (name === 'actor') to.push(actorText());
+    else to.push((known ??= context())[name as keyof typeof known]);
+  }
 }
-
-/** JSON has an equals sign only inside its texts; spelt otherwise there, nothing can close the long bracket. */
-const jsonForLua = (value: unknown): string => JSON.stringify(value).replaceAll('=', '\\u003d');
-
-/** Comments and texts in one pass: either may hold what begins the other. */
-const COMMENT_OR_TEXT = /--\[\[[\s\S]*?\]\]|--.*|\[\[[\s\S]*?\]\]|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g;
-const withoutCommentsAndTexts = (lua: string): string => lua.replace(COMMENT_OR_TEXT, "''");

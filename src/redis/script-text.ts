@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+
+export type ArgType = 'string' | 'number' | 'json';
+export type Args = Readonly<Record<string, ArgType>>;
+
+/** The tables whose members a script may name without having made them. */
+export type LuaTable = 'keys' | 'args' | 'ctx' | 'const' | 'key';
+
+const INCLUDE = /^--\s*@include\s+(\S+)\s*$/gm;
+
+/** A Lua file with its fragments, included once each, wherever they are first named. */
+export function readLua(file: URL, seen = new Set<string>()): string {
+  if (seen.has(file.href)) return '';
+  seen.add(file.href);
+  return readFileSync(file, 'utf8').replace(INCLUDE, (_, relative: string) => readLua(new URL(relative, file), seen));
+}
+
+/** Comments and texts in one pass: either may hold what begins the other. What is left is code. */
+const COMMENT_OR_TEXT = /--\[\[[\s\S]*?\]\]|--.*|\[\[[\s\S]*?\]\]|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/;
+const NAME = /(?<![\w.])(keys|args|ctx|const|key)\.(\w+)/;
+const COMMENT_TEXT_OR_NAME = new RegExp(`${COMMENT_OR_TEXT.source}|${NAME.source}`, 'g');
+
+/** Which members of a table the code names. */
+export function namesIn(lua: string): (table: LuaTable) => string[] {
+  const named = [...lua.matchAll(COMMENT_TEXT_OR_NAME)].filter(([, table]) => table);
+  return (table) => [...new Set(named.filter((match) => match[1] === table).map((match) => match[2] as string))];
+}
+
+/** What a script declared, in the order in which the call gives it. */
+export interface Declared {
+  readonly keys: readonly string[];
+  readonly keyList?: string;
+  readonly args: Args;
+  readonly context: Args;
+  readonly constants?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Turns names into positions, so that no file ever says KEYS[12], and no call pays for tables of names: `args.agent` is
+ * sent as `ARGV[4]`. Numbers and JSON are decoded where they stand, before anything else runs.
+ */
+export function byPosition(lua: string, declared: Declared): readonly string[] {
+  const places = placesOf(declared);
+  const body = lua.replace(COMMENT_TEXT_OR_NAME, (found: string, table?: string) =>
+    table === undefined ? found : (places.get(found) ?? found),
+  );
+  return [...decoding(declared), body];
+}
+
+const KEY_LIST = 'key_list';
+
+function placesOf({ keys, keyList, args, context }: Declared): Map<string, string> {
+  const names = [
+    ...Object.keys(args).map((name) => `args.${name}`),
+    ...Object.keys(context).map((name) => `ctx.${name}`),
+  ];
+  return new Map([
+    ...keys.map((name, at): [string, string] => [`keys.${name}`, `KEYS[${at + 1}]`]),
+    ...(keyList ? [[`keys.${keyList}`, keys.length === 0 ? 'KEYS' : KEY_LIST] as [string, string]] : []),
+    ...names.map((name, at): [string, string] => [name, `ARGV[${at + 1}]`]),
+  ]);
+}
+
+const DECODER = { number: 'tonumber', json: 'cjson.decode' } as const;
+
+function decoding({ keys, keyList, args, context, constants }: Declared): string[] {
+  const types = [...Object.values(args), ...Object.values(context)];
+  return [
+    ...types.flatMap((type, at) => (type === 'string' ? [] : `ARGV[${at + 1}] = ${DECODER[type]}(ARGV[${at + 1}])`)),
+    ...(keyList && keys.length > 0 ? [`local ${KEY_LIST} = { unpack(KEYS, ${keys.length + 1}) }`] : []),
+    ...(constants ? [`local const = cjson.decode([==[${jsonForLua(constants)}]==])`] : []),
+  ];
+}
+
+/** JSON has an equals sign only inside its texts; spelt otherwise there, nothing can close the long bracket. */
+const jsonForLua = (value: unknown): string => JSON.stringify(value).replaceAll('=', '\\u003d');
