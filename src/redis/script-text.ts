@@ -37,7 +37,8 @@ export interface Declared {
 
 /**
  * Turns names into positions, so that no file ever says KEYS[12], and no call pays for tables of names: `args.agent` is
- * sent as `ARGV[4]`. Numbers and JSON are decoded where they stand, before anything else runs.
+ * sent as `ARGV[4]`, and a constant number as itself. Numbers and JSON that are given are decoded where they stand, before
+ * anything else runs.
  */
 export function byPosition(lua: string, declared: Declared): readonly string[] {
   const places = placesOf(declared);
@@ -49,7 +50,7 @@ export function byPosition(lua: string, declared: Declared): readonly string[] {
 
 const KEY_LIST = 'key_list';
 
-function placesOf({ keys, keyList, args, context }: Declared): Map<string, string> {
+function placesOf({ keys, keyList, args, context, constants = {} }: Declared): Map<string, string> {
   const names = [
     ...Object.keys(args).map((name) => `args.${name}`),
     ...Object.keys(context).map((name) => `ctx.${name}`),
@@ -58,17 +59,22 @@ function placesOf({ keys, keyList, args, context }: Declared): Map<string, strin
     ...keys.map((name, at): [string, string] => [`keys.${name}`, `KEYS[${at + 1}]`]),
     ...(keyList ? [[`keys.${keyList}`, keys.length === 0 ? 'KEYS' : KEY_LIST] as [string, string]] : []),
     ...names.map((name, at): [string, string] => [name, `ARGV[${at + 1}]`]),
+    ...Object.entries(constants).flatMap(([name, value]): [string, string][] =>
+      typeof value === 'number' ? [[`const.${name}`, `(${value})`]] : [],
+    ),
   ]);
 }
 
 const DECODER = { number: 'tonumber', json: 'cjson.decode' } as const;
 
-function decoding({ keys, keyList, args, context, constants }: Declared): string[] {
+function decoding({ keys, keyList, args, context, constants = {} }: Declared): string[] {
   const types = [...Object.values(args), ...Object.values(context)];
   return [
     ...types.flatMap((type, at) => (type === 'string' ? [] : `ARGV[${at + 1}] = ${DECODER[type]}(ARGV[${at + 1}])`)),
     ...(keyList && keys.length > 0 ? [`local ${KEY_LIST} = { unpack(KEYS, ${keys.length + 1}) }`] : []),
-    ...(constants ? [`local const = cjson.decode([==[${jsonForLua(constants)}]==])`] : []),
+    ...(Object.values(constants).some((value) => typeof value !== 'number')
+      ? [`local const = cjson.decode([==[${jsonForLua(constants)}]==])`]
+      : []),
   ];
 }
 

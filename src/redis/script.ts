@@ -157,9 +157,6 @@ function encode(types: Args, values: object, to: (string | number)[]): void {
 
 /** Adds what a script asks of its surroundings. */
 function surroundings(asked: Args, context: ScriptsOptions['context'], to: (string | number)[]): void {
-  let known: ReturnType<typeof context> | undefined;
-  for (const name in asked) {
-    if (name === 'actor') to.push(actorText());
-    else to.push((known ??= context())[name as keyof typeof known]);
-  }
+  const known = context();
+  for (const name in asked) to.push(name === 'actor' ? actorText() : known[name as keyof typeof known]);
 }

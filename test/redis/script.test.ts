@@ -95,6 +95,24 @@ describe('a definition', () => {
     expect(await (await aRoom()).scripts.run(script, {}, {})).toBe('basebase');
   });
 
+  test('is sent with positions for names, and with its comments and texts as they are', async () => {
+    const script = defineScript({
+      file: await lua(
+        "-- args.agent\nlocal my = { args = { agent = 'args.agent' } } return keys.lock .. args.agent .. my.args.agent",
+      ),
+      keys: ['lock'],
+      args: { count: 'number', agent: 'string' },
+      reply: anything,
+    });
+    const { lua: text } = script.source({ keyspace: { mode: 'standalone' }, shebang: false });
+
+    expect(text.split('\n')).toEqual([
+      'ARGV[1] = tonumber(ARGV[1])',
+      '-- args.agent',
+      "local my = { args = { agent = 'args.agent' } } return KEYS[1] .. ARGV[2] .. my.args.agent",
+    ]);
+  });
+
   test('sends a header only to servers that know it', async () => {
     const script = await saying('return 1');
     const text = (shebang: boolean) => script.source({ keyspace: { mode: 'standalone' }, shebang }).lua;
@@ -136,6 +154,19 @@ describe('a run', () => {
 
     expect(answer).toEqual([one, two, given.text, 42, 'second', 2, four]);
     await observer.del(one);
+  });
+
+  test('may change an argument for what follows, and reads a constant number', async () => {
+    const { scripts } = await aRoom();
+    const script = defineScript({
+      file: await lua("args.agent, args.count = 'bob', args.count - const.step return args.agent .. args.count * 2"),
+      keys: [],
+      args: { agent: 'string', count: 'number' },
+      constants: { step: -0.5 },
+      reply: anything,
+    });
+
+    expect(await scripts.run(script, {}, { agent: 'ann', count: 4 })).toBe('bob9');
   });
 
   test('may be given an empty list of keys', async () => {
