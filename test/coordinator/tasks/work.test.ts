@@ -136,6 +136,19 @@ describe('a completion', () => {
     expect((await room.tasks.views.progress()).completed).toBe(1);
   });
 
+  test('that comes too late moves nothing: the file is not told that its author is the agent', async () => {
+    await room.add({ task_id: 'A', origin: 'prd' });
+    await next('ann');
+    await room.tasks.work.complete({ task: 'A', agent: 'ann' });
+    await room.tasks.work.complete({ task: 'A', agent: 'zoe' });
+    const outcomes = await room.tasks.outcomes(10);
+    expect(outcomes.map(({ event, agent_id, station }) => [event, agent_id, station])).toEqual([
+      ['task_assigned', 'ann', 'working'],
+      ['task_completed', 'ann', 'done'],
+      ['late_result', 'zoe', undefined],
+    ]);
+  });
+
   test('of a task that nobody claimed is not believed', async () => {
     await room.add('A');
     expect(await room.tasks.work.complete({ task: 'A', agent: 'ann' })).toMatchObject({

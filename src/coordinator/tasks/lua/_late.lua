@@ -5,6 +5,7 @@ local function park_result(t, result)
   redis.call('LPUSH', late, result)
   redis.call('LTRIM', late, 0, LATE_KEPT - 1)
   redis.call('EXPIRE', late, LATE_SECONDS)
-  say('late_result', t, args.agent, '{"status":"' .. t.status .. '","holder":"' .. t.agent .. '"}')
+  -- At no station: the task has not moved, and whoever comes late is not its agent.
+  say('late_result', t, args.agent, '{"status":"' .. t.status .. '","holder":"' .. t.agent .. '"}', '')
   return { 'LATE', t.status, t.agent }
 end

@@ -19,8 +19,9 @@ end
 -- not there any more; beyond a few of them the place need not be exact, for the reconcile puts the list in order.
 local NEIGHBOURS = 8
 local function offer(t)
-  if is_paused(t.lane) then return end
   local queue, offered, order = key.taskQueue(), key.offeredTasks(), key.readyOrder()
+  -- It is there already, or a plain client took it from there and the reconcile has yet to find out.
+  if redis.call('ZSCORE', offered, t.task) or is_paused(t.lane) then return end
   local listed = redis.call('ZCARD', offered)
   local rank = redis.call('ZRANK', order, t.task)
   if rank >= args.window then return end

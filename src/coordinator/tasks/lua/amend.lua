@@ -29,7 +29,10 @@ local function rescore(t, change)
   local old = tonumber(t.score)
   local score = change.rank and whole_number(change.rank * TWO_32 + old % TWO_32) or t.score
   if score == t.score and (not change.lane or change.lane == t.lane) then return end
-  if t.status == 'pending' and t.parked == '' then withdraw(t) end
+  if t.status == 'pending' and t.parked == '' and not withdraw(t) then
+    -- A plain client has it: not offered anew, but left for the reconcile to find.
+    redis.call('ZADD', key.offeredTasks(), seconds(now), t.task)
+  end
   t.score, t.lane = score, change.lane or t.lane
   note(t, 'score', t.score, 'lane', t.lane)
   t.moved = true
