@@ -103,6 +103,13 @@ export class Locks {
     return outcome as HeartbeatOutcome;
   }
 
+  /** How long a beat renews a lease of each class, within what is allowed: for scripts that renew several things at once. */
+  async renewal(): Promise<{ readonly extend_us: number; readonly extend_agent_us: number }> {
+    const limits = await this.#limits();
+    const { extend_us } = heartbeatTerms(LEASE_CLASSES.process.leaseMs, limits);
+    return { extend_us, extend_agent_us: heartbeatTerms(LEASE_CLASSES.agent.leaseMs, limits).extend_agent_us };
+  }
+
   release(grant: GrantRef): Promise<readonly ReleaseOutcome[]> {
     return this.#release(askedBy(grant), false);
   }

@@ -49,6 +49,12 @@ export const claim = defineScript({
   },
   reply: words,
 });
+export const beat = defineScript({
+  file: new URL('./lua/beat.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, task: 'string', token: 'string', extend_us: 'number', extend_agent_us: 'number' },
+  reply: words,
+});
 export const report = defineScript({
   file: new URL('./lua/report.lua', import.meta.url),
   keys: [],

@@ -17,7 +17,7 @@ import {
   UNKNOWN,
 } from './lease.ts';
 import { restOf, type WorkResult } from './result.ts';
-import { claim, complete, drop, fail, report } from './scripts.ts';
+import { beat, claim, complete, drop, fail, report } from './scripts.ts';
 import { taskSchema } from './task.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -100,24 +100,10 @@ export class Work {
   /** Renews the task's lock, its resources and the place in the agent's capacity, together or not at all. */
   async heartbeat(lease: LeaseRef): Promise<ReportOutcome> {
     const { store, locks } = this.#options;
-    const fields = ['status', 'agent', 'lock_id', 'claims', 'lease_class'];
-    const [row] = await store.records([lease.task], fields);
-    const [status, agent, lockId, claims, leaseClass] = row as (string | null)[];
-    if (!status) return UNKNOWN;
-    const isMine = agent === lease.agent && (!lease.lockId || lease.lockId === lockId);
-    if (!isMine || (status !== 'assigned' && status !== 'in_progress')) {
-      return { outcome: 'late', status, holder: agent ?? '' };
-    }
-    const held = [
-      parseLock(`task:${store.adeId(lease.task)}`),
-      ...resourcesOf(claims ?? ''),
-      parseLock(`agent:${agent}`),
-    ];
-    const { leaseMs } = LEASE_CLASSES[leaseClass === 'process' ? 'process' : 'agent'];
-    const renewed = await locks.heartbeat({ locks: held, agent: lease.agent, lockId: lockId as string }, leaseMs);
-    if (renewed.outcome === 'lost') return { outcome: 'late', status, holder: agent ?? '' };
-    await store.connection.commands.expire(store.keys.agent(lease.agent), AGENT_SECONDS);
-    return { outcome: 'noted', expiresAt: renewed.expiresAt };
+    const args = { ...this.#named(lease), ...(await locks.renewal()) };
+    const reply = await this.#again(() => store.scripts.run(beat, {}, args));
+    if (reply[0] === 'EXTENDED') return { outcome: 'noted', expiresAt: reply[1] as string };
+    return reply[0] === 'LATE' ? late(reply) : UNKNOWN;
   }
 
   async complete(lease: LeaseRef, result?: Partial<WorkResult>, { isRaw = false } = {}): Promise<CompleteOutcome> {
@@ -211,7 +197,6 @@ export interface Failure {
 
 /** Who holds a task on trust, having taken it from the list without a claim. */
 export const RAW = 'raw.';
-const AGENT_SECONDS = 86_400;
 
 function resourcesOf(claims: string): LockRef[] {
   if (!claims) return [];

@@ -58,6 +58,10 @@ local function load(task)
   }
 end
 
+local function is_owner(t, agent, lock_id, token)
+  return t.agent == agent and (lock_id == '' or lock_id == t.lock_id) and (token == '' or token == t.token)
+end
+
 local function note(t, ...)
   redis.call('HSET', key.taskRecord(t.task), ...)
 end

@@ -50,10 +50,6 @@ local function is_running(t)
   return t.status == 'assigned' or t.status == 'in_progress'
 end
 
-local function is_owner(t, agent, lock_id, token)
-  return t.agent == agent and (lock_id == '' or lock_id == t.lock_id) and (token == '' or token == t.token)
-end
-
 -- Back to the queue: the lifecycle first, then wherever it belongs.
 local function return_task(t)
   move(t, 'APPLYING', 'APPROVED')

@@ -6,7 +6,7 @@
 
 local t = load(args.task)
 if not t then return { 'UNKNOWN' } end
-local mine = t.agent == args.agent and (args.lock_id == '' or args.lock_id == t.lock_id) and (args.token == '' or args.token == t.token)
+local mine = is_owner(t, args.agent, args.lock_id, args.token)
 if t.status ~= 'assigned' and t.status ~= 'in_progress' or not mine then return { 'LATE', t.status, t.agent } end
 if t.status == 'assigned' then
   set_status(t, 'in_progress')
