@@ -82,11 +82,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   const store = createStore({ url: config.store.url, dataDir, clock, log: log.child('store') });
 
   const spelling: KeyspaceOptions = { mode: config.redis.mode === 'cluster' ? 'cluster' : 'standalone', project };
-  const scripts = createScripts({
-    connection,
-    keyspace: spelling,
-    context: () => ({ shift_us: 0, keep: config.events.keep, source: instance }),
-  });
+  const context = () => ({ shift_us: 0, keep: config.events.keep, source: instance });
+  const scripts = createScripts({ connection, keyspace: spelling, context });
   const keys = keyspace(spelling);
   const events = new EventLog({ connection, keys, scripts });
   const tail = createTail({ connection, events, clock, log: log.child('events') });
@@ -128,6 +125,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     connection,
     spelling,
     scripts,
+    context,
+    version,
     locks,
     events,
     defaultTimeout: () => live.get('task:default_timeout'),

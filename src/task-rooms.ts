@@ -4,6 +4,7 @@ import type { Locks } from './coordinator/locks/locks.ts';
 import { createPrdBridge } from './coordinator/prd/bridge.ts';
 import { makeSample, type PrdFile } from './coordinator/prd/prd-file.ts';
 import { TaskDesk } from './coordinator/tasks/desk.ts';
+import { TaskFunctions } from './coordinator/tasks/functions.ts';
 import { Reconciler } from './coordinator/tasks/reconcile.ts';
 import { Tasks } from './coordinator/tasks/tasks.ts';
 import { ReeveError } from './errors.ts';
@@ -11,7 +12,7 @@ import type { EventLog } from './events/event-log.ts';
 import type { Logger } from './log.ts';
 import type { Connection } from './redis/connection.ts';
 import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
-import type { Scripts } from './redis/script.ts';
+import type { ScriptSurroundings, Scripts } from './redis/script.ts';
 import { type Service, service } from './service.ts';
 import type { Config } from './settings.ts';
 import type { Dependency } from './system/dependency.ts';
@@ -23,6 +24,9 @@ export interface TaskRoomsOptions {
   readonly connection: Connection;
   readonly spelling: KeyspaceOptions;
   readonly scripts: Scripts;
+  /** As those scripts have it. */
+  readonly context: () => ScriptSurroundings;
+  readonly version: string;
   readonly locks: Locks;
   readonly events: EventLog;
   readonly defaultTimeout: () => Promise<number>;
@@ -41,7 +45,7 @@ export interface TaskRooms {
 
 /** The tasks, who works on them, and the file they come from. */
 export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
-  const { config, prd, connection, spelling, locks, events, defaultTimeout, clock } = options;
+  const { config, prd, connection, spelling, locks, events, defaultTimeout, clock, context, version } = options;
   const log = options.log.child('tasks');
   const limits = () => {
     const { listed, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } = config();
@@ -62,6 +66,8 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
   const tasks = new Tasks({ connection, keyspace: spelling, scripts, locks, clock, log, limits, defaultTimeout });
   const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock });
   const reconciler = new Reconciler({ tasks, locks, keyspace: spelling, events, clock, log, limits });
+  const { store } = tasks;
+  const functions = new TaskFunctions({ store, locks, keyspace: spelling, limits, context, version, clock, log });
   const roster = new Roster({ connection, keys: keyspace(spelling), places: locks, clock });
   const bridge = createPrdBridge({ path: prd.path, sink: tasks, clock, log: options.log.child('prd') });
   const sample = service('tasks', async () => {
@@ -78,6 +84,7 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
       return bridge.check();
     },
   };
-  const members = [sample, ...(isCluster ? [] : [taskDesk.listening(), bridge, reconciler.service()])];
+  const loops = [taskDesk.listening(), bridge, reconciler.service(), functions.service()];
+  const members = [sample, ...(isCluster ? [] : loops)];
   return { tasks, taskDesk, roster, dependency, members };
 }

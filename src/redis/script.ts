@@ -48,6 +48,8 @@ export interface ScriptContext {
   /** On whose behalf, from where and why, as JSON: the `actor` of audit rows. */
   readonly actor: string;
 }
+/** What of it does not depend on who calls. */
+export type ScriptSurroundings = Omit<ScriptContext, 'actor'>;
 const CONTEXT = { shift_us: 'number', keep: 'string', source: 'string', actor: 'string' } as const satisfies Record<
   keyof ScriptContext,
   ArgType
@@ -92,6 +94,34 @@ export function defineScript<const K extends string, const A extends Args, R, co
   };
 }
 
+/** A script of whatever form. */
+export type AnyScript = Script<string, string, Args, unknown>;
+
+/** The script as a Lua function that takes its arguments by name, for those who call it from Lua. They name the actor, too. */
+export function scriptAsFunction(script: AnyScript, keyspace: KeyspaceOptions, context: ScriptSurroundings): string {
+  const wanted = (name: string) => `wanted(named.${name}, '${script.name}', '${name}')`;
+  const given = Object.entries(script.args).map(([name, type]) =>
+    type === 'json' ? `cjson.encode(${wanted(name)})` : wanted(name),
+  );
+  const around = Object.keys(script.context).map((name) =>
+    name === 'actor' ? wanted(name) : `[==[${context[name as keyof ScriptSurroundings]}]==]`,
+  );
+  const { lua } = script.source({ keyspace, shebang: false });
+  return [
+    '(function()',
+    "local function wanted(value, script, name) return value == nil and error(script .. ': no ' .. name) or value end",
+    `local function run(KEYS, ARGV)\n${lua}\nend`,
+    `return function(named) return run({}, { ${[...given, ...around].join(', ')} }) end`,
+    'end)()',
+  ].join('\n');
+}
+
+/** A piece of Lua that is no script of its own, with its fragments and the builders of the keys it names. */
+export function luaFragment(file: URL, keyspace: KeyspaceOptions): string {
+  const lua = readLua(file);
+  return [luaKeyspace(keyspace, namesIn(lua)('key') as KeyName[]), lua].join('\n');
+}
+
 type Keys<K extends string, L extends string> = { readonly [N in K]: string } & {
   readonly [N in L]: readonly string[];
 };
@@ -109,7 +139,7 @@ export interface ScriptsOptions {
   readonly connection: Connection;
   readonly keyspace: KeyspaceOptions;
   /** Asked on each run. */
-  readonly context: () => Omit<ScriptContext, 'actor'>;
+  readonly context: () => ScriptSurroundings;
 }
 
 /** A script is called by its hash; its text is sent only when Redis does not know it (first call, restart, failover). */

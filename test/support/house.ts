@@ -135,10 +135,12 @@ export function unreachedLua(offered: string, files: readonly SourceFile[], scri
   ];
 }
 
-/** `new URL('./lua/x.lua', import.meta.url)` in a call of defineScript. */
+const DOORS_OF_LUA = ['defineScript', 'functionLibrary'];
+
+/** `new URL('./lua/x.lua', import.meta.url)` in a call of one of these. */
 function scriptFiles(file: SourceFile): string[] {
   return [...walk(file.body)]
-    .filter(({ type, callee }) => type === 'CallExpression' && dotted(callee) === 'defineScript')
+    .filter(({ type, callee }) => type === 'CallExpression' && DOORS_OF_LUA.includes(dotted(callee) ?? ''))
     .flatMap((call) => [...walk(call.arguments)])
     .filter(({ type, callee }) => type === 'NewExpression' && dotted(callee) === 'URL')
     .map((made) => literal((made.arguments as Node[])[0]) ?? '')

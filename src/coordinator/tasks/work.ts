@@ -47,9 +47,9 @@ export interface ClaimRequest {
   readonly places?: number | undefined;
 }
 
-const CANDIDATES = 64;
+export const CANDIDATES = 64;
 /** How many rounds of candidates that do not fit are passed over before a claim says that there is nothing. */
-const MAX_ROUNDS = 16;
+export const MAX_ROUNDS = 16;
 const MAX_REAPS = 8;
 
 /** What agents do with tasks, each a step that happens as a whole or not at all. */

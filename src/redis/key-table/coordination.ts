@@ -165,7 +165,11 @@ export const COORDINATION_KEYS = {
     room: 'tasks',
     from: 'additive',
     holds: 'what `progress` is written from; no plain client knows it',
-    fields: { seq: 'number of the last task admitted', graph: 'rises when tasks or dependencies change' },
+    fields: {
+      seq: 'number of the last task admitted',
+      graph: 'rises when tasks or dependencies change',
+      called: 'claims made with FCALL: a part of the name of their leases',
+    },
   },
   readyOrder: {
     pattern: '<project>:coord:order',
