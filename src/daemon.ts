@@ -129,6 +129,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     version,
     locks,
     events,
+    tail,
     defaultTimeout: () => live.get('task:default_timeout'),
     clock,
     log,

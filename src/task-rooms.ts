@@ -5,10 +5,12 @@ import { createPrdBridge } from './coordinator/prd/bridge.ts';
 import { makeSample, type PrdFile } from './coordinator/prd/prd-file.ts';
 import { TaskDesk } from './coordinator/tasks/desk.ts';
 import { TaskFunctions } from './coordinator/tasks/functions.ts';
+import { TaskMirror } from './coordinator/tasks/mirror.ts';
 import { Reconciler } from './coordinator/tasks/reconcile.ts';
 import { Tasks } from './coordinator/tasks/tasks.ts';
 import { ReeveError } from './errors.ts';
 import type { EventLog } from './events/event-log.ts';
+import type { Tail } from './events/tail.ts';
 import type { Logger } from './log.ts';
 import type { Connection } from './redis/connection.ts';
 import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
@@ -29,6 +31,7 @@ export interface TaskRoomsOptions {
   readonly version: string;
   readonly locks: Locks;
   readonly events: EventLog;
+  readonly tail: Tail;
   readonly defaultTimeout: () => Promise<number>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -45,7 +48,7 @@ export interface TaskRooms {
 
 /** The tasks, who works on them, and the file they come from. */
 export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
-  const { config, prd, connection, spelling, locks, events, defaultTimeout, clock, context, version } = options;
+  const { config, prd, connection, spelling, locks, events, defaultTimeout, clock, context, version, tail } = options;
   const log = options.log.child('tasks');
   const limits = () => {
     const { listed, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } = config();
@@ -84,7 +87,8 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
       return bridge.check();
     },
   };
-  const loops = [taskDesk.listening(), bridge, reconciler.service(), functions.service()];
+  const mirror = new TaskMirror({ store, tail, clock, log });
+  const loops = [taskDesk.listening(), bridge, reconciler.service(), functions.service(), mirror.service()];
   const members = [sample, ...(isCluster ? [] : loops)];
   return { tasks, taskDesk, roster, dependency, members };
 }

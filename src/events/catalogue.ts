@@ -108,7 +108,7 @@ export const EVENTS = {
     }),
   },
 
-  tasks_admitted: { stream: 'work', says: 'Tasks were taken in; the first of them is named', payload: ofTask },
+  tasks_admitted: { stream: 'work', says: 'Tasks were taken in: `tasks` has their ids', payload: ofTask },
   task_amended: { stream: 'work', says: 'A person changed a task', payload: ofTask },
   task_assigned: { stream: 'work', says: 'An agent claimed a task', payload: ofWork },
   task_started: { stream: 'work', says: 'An agent began a task', payload: ofWork },

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { foundTasks } from '../coordinator/tasks/found.ts';
 import { RESET_SCOPES, reset } from '../coordinator/tasks/reset.ts';
 import { PHASES, STATIONS } from '../coordinator/tasks/station.ts';
-import { taskIdSchema, taskSchema } from '../coordinator/tasks/task.ts';
+import { taskIdSchema, taskSchema, userIdSchema } from '../coordinator/tasks/task.ts';
 import { ReeveError } from '../errors.ts';
 import { defineOperation, type Operation } from './operation.ts';
 import { detailAnswer, detailShape, rowShape } from './task-answers.ts';
@@ -26,6 +27,9 @@ export const taskOperations: readonly Operation[] = [
       station: z.enum(STATIONS).optional().describe('Only those that stand there'),
       text: z.string().optional().describe('Only those whose id or title has this in it'),
       epic: z.string().optional().describe('Only those of it'),
+      author: userIdSchema.optional().describe('Only those that this one made'),
+      resource: z.string().min(1).max(2_000).optional().describe('Only those that work on it: TYPE:ID, or a path'),
+      tag: z.string().min(1).max(100).optional().describe('Only those with this tag'),
       limit: z.int().min(1).max(10_000).default(100).describe('At most this many'),
       cursor: z.string().max(200).optional().describe('The last id of the page before'),
     }),
@@ -35,7 +39,7 @@ export const taskOperations: readonly Operation[] = [
     cli: {
       words: 'task list',
       columns: ['task_id', 'station', 'priority', 'agent_id', 'title', 'because'],
-      examples: ['reeve task list', 'reeve task list --station ready'],
+      examples: ['reeve task list', 'reeve task list --station ready', 'reeve task list --resource src/db.ts'],
     },
     mcp: {
       tool: 'find_tasks',
@@ -43,8 +47,8 @@ export const taskOperations: readonly Operation[] = [
       readOnly: true,
       idempotent: true,
     },
-    run: async ({ rooms }, { station, text, epic, limit, cursor }) => {
-      const rows = await rooms.tasks.views.rows();
+    run: async ({ rooms }, { station, text, epic, author, resource, tag, limit, cursor }) => {
+      const rows = await rooms.tasks.views.rows(await foundTasks(rooms.tasks.store, { author, resource, tag }));
       const has = (words: string) => words.toLowerCase().includes((text ?? '').toLowerCase());
       const found = rows.filter(
         (row) =>

@@ -1,5 +1,6 @@
+import { encodeId } from '../../redis/ids.ts';
 import { laneOf } from '../agents/matcher.ts';
-import { resourceClaims } from './collisions.ts';
+import { lockId, resourceClaims } from './collisions.ts';
 import type { Phase } from './station.ts';
 import type { Task } from './task.ts';
 
@@ -11,6 +12,8 @@ export interface TaskRecord {
   readonly if_failed: string;
   readonly timeout: number;
   readonly wants: string;
+  /** JSON of the indexes it stands in, besides those of its state and its author. */
+  readonly found_by: string;
   readonly data: string;
   readonly meta: string;
   readonly config: readonly (string | number)[];
@@ -36,6 +39,7 @@ export function recordOf(task: Task, { defaultTimeout }: RecordOptions): TaskRec
     if_failed: task.if_dependency_fails,
     timeout: task.timeout_seconds ?? defaultTimeout,
     wants: JSON.stringify({ priority: task.priority, depends_on: task.depends_on }),
+    found_by: JSON.stringify(placesOf(task)),
     data: JSON.stringify(task),
     meta: JSON.stringify(metaOf(task)),
     config: configOf(task),
@@ -44,6 +48,12 @@ export function recordOf(task: Task, { defaultTimeout }: RecordOptions): TaskRec
 
 /** How a capability is compared: "Next.js" is "nextjs". */
 export const skill = (text: string): string => (text.toLowerCase().match(/[\p{L}\p{N}+#]+/gu) ?? []).join('');
+
+/** Where it is found: by each thing it works on, and by each tag. */
+const placesOf = (task: Task): string[][] => [
+  ...everyResource(task).map((resource) => ['resource', resource.type, lockId(resource)]),
+  ...(task.tags ?? []).map((tag) => ['tag', encodeId('tag', tag)]),
+];
 
 /** Files are resources whether or not a source lists them twice. */
 const everyResource = ({ resources, files_to_modify }: Task): Task['resources'] => [

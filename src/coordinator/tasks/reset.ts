@@ -1,3 +1,5 @@
+import { indexKey } from './found.ts';
+import { TASK_STATES } from './task.ts';
 import type { Tasks } from './tasks.ts';
 
 /** The clean-up scopes of the seed. */
@@ -11,7 +13,10 @@ export async function reset(tasks: Tasks, scope: ResetScope): Promise<number> {
   const is = (...scopes: readonly ResetScope[]) => scope === 'all' || scopes.includes(scope);
   let gone = 0;
   if (is('tasks')) gone += await resetTasks(tasks);
-  if (is('queue', 'tasks')) gone += await redis.del(keys.taskQueue(), keys.offeredTasks(), keys.pausedQueue());
+  if (is('queue', 'tasks')) {
+    gone += await redis.del(keys.taskQueue(), keys.offeredTasks(), keys.pausedQueue());
+    if (tasks.store.isDefaultProject) gone += await redis.del(keys.mirrorQueue());
+  }
   if (is('errors')) gone += await redis.del(keys.errorList());
   if (is('progress', 'tasks')) gone += await redis.del(keys.progress());
   if (is('agents')) {
@@ -21,39 +26,23 @@ export async function reset(tasks: Tasks, scope: ResetScope): Promise<number> {
   return gone;
 }
 
+const CHUNK = 200;
+
 /** Whoever works on something loses it first, so that no lock is left of a task that is not there any more. */
 async function resetTasks(tasks: Tasks): Promise<number> {
-  const { store, work } = tasks;
-  const { connection, keys } = store;
+  const { connection, keys } = tasks.store;
   const redis = connection.commands;
+  const ids = await tasks.store.ids();
+  const lanes = new Set<string>();
   let gone = 0;
-  const ids = await store.ids();
-  const records = await store.records(ids, ['status', 'agent', 'lane']);
-  for (const [at, id] of ids.entries()) {
-    const [status, agent, lane] = records[at] as (string | null)[];
-    if (status === 'assigned' || status === 'in_progress') await work.drop({ task: id, agent: agent ?? '' }, 'reset');
-    const ade = store.adeId(id);
-    gone += await redis.del(
-      keys.taskRecord(id),
-      keys.taskStatus(id),
-      keys.taskResult(id),
-      keys.taskDependencies(id),
-      keys.taskMeta(id),
-      keys.openDependencies(id),
-      keys.dependents(id),
-      keys.parkedTasks(id),
-      keys.lateResults(id),
-      keys.taskState(ade),
-      keys.taskData(ade),
-      keys.taskConfig(ade),
-      keys.taskMetadata(ade),
-      keys.taskExecution(ade),
-    );
-    if (lane) await redis.del(keys.readyTasks(lane));
-    for (const state of ['APPROVED', 'APPLYING', 'COMPLETED', 'CANCELLED'] as const) {
-      await redis.zrem(keys.tasksByState(state), ade);
-    }
+  for (let at = 0; at < ids.length; at += CHUNK) {
+    const part = ids.slice(at, at + CHUNK);
+    const records = await tasks.store.records(part, ['status', 'agent', 'lane', 'found_by']);
+    const counts = await Promise.all(part.map((id, n) => forget(tasks, id, records[n] as (string | null)[])));
+    for (const count of counts) gone += count;
+    for (const [, , lane] of records) if (lane) lanes.add(lane);
   }
+  for (const lane of lanes) gone += await redis.del(keys.readyTasks(lane));
   gone += await redis.del(
     keys.knownTasks(),
     keys.readyOrder(),
@@ -67,4 +56,34 @@ async function resetTasks(tasks: Tasks): Promise<number> {
     keys.prdOutbox(),
   );
   return gone;
+}
+
+async function forget({ store, work }: Tasks, id: string, [status, agent, , found]: readonly (string | null)[]) {
+  const { connection, keys } = store;
+  const redis = connection.commands;
+  if (status === 'assigned' || status === 'in_progress') await work.drop({ task: id, agent: agent ?? '' }, 'reset');
+  const ade = store.adeId(id);
+  const author = await redis.hget(keys.taskMetadata(ade), 'author_id');
+  await Promise.all([
+    ...TASK_STATES.map((state) => redis.zrem(keys.tasksByState(state), ade)),
+    ...(JSON.parse(found || '[]') as string[][]).map((place) => redis.zrem(indexKey(keys, place), ade)),
+    author ? redis.zrem(keys.tasksByAuthor(author), ade) : 0,
+  ]);
+  return redis.del(
+    keys.taskRecord(id),
+    keys.taskStatus(id),
+    keys.taskResult(id),
+    keys.taskDependencies(id),
+    keys.taskMeta(id),
+    keys.openDependencies(id),
+    keys.dependents(id),
+    keys.parkedTasks(id),
+    keys.lateResults(id),
+    keys.taskState(ade),
+    keys.taskData(ade),
+    keys.taskConfig(ade),
+    keys.taskMetadata(ade),
+    keys.taskExecution(ade),
+    keys.mirrorStatus(ade),
+  );
 }

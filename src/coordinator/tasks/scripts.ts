@@ -133,3 +133,9 @@ export const reconcile = defineScript({
   args: { ...COMMON, ...LEASE, raw_us: 'number' },
   reply: lists,
 });
+export const mirror = defineScript({
+  file: new URL('./lua/mirror.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, tasks: 'json', queue: 'number' },
+  reply: (raw) => z.int().parse(raw),
+});

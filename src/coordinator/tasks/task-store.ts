@@ -29,10 +29,19 @@ export class TaskStore {
     this.#window = window;
   }
 
+  get isDefaultProject(): boolean {
+    return this.project === DEFAULT_PROJECT;
+  }
+
+  /** What stands before a task's id in ADE. */
+  get head(): string {
+    return this.isDefaultProject ? '' : `${this.project}.`;
+  }
+
   /** The arguments that every script takes. */
   common(agent = '', lockId = '') {
     return {
-      head: this.project === DEFAULT_PROJECT ? '' : `${this.project}.`,
+      head: this.head,
       agent,
       lock_id: lockId,
       publish: 'PUBLISH',

@@ -77,6 +77,7 @@ const content = {
 };
 
 export const taskIdSchema = idSchema('task');
+export const userIdSchema = idSchema('user');
 export const agentTypeSchema = idSchema('agentType');
 
 export const taskSchema = z.object({

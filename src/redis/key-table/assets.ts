@@ -373,7 +373,7 @@ export const ASSET_KEYS = {
     ttl: { kind: 'none' },
     room: 'tasks',
     from: 'asset',
-    holds: 'read-only mirror of the task queue; follows the events',
+    holds: 'read-only mirror of the list of ready tasks of the default project; follows the events',
   },
   mirrorStatus: {
     pattern: 'task:status:<task>',
@@ -382,6 +382,14 @@ export const ASSET_KEYS = {
     ttl: { kind: 'seconds', seconds: 90 * DAY, renewed: 'by each change' },
     room: 'tasks',
     from: 'asset',
-    holds: 'read-only mirror of one task; follows the events',
+    holds: 'read-only mirror of one task; follows the events. Outside the default project the id is PROJECT.TASK',
+    fields: {
+      task_id: 'its id in its project',
+      status: 'as in PROJECT:task:ID:status',
+      agent_id: 'who works on it, or did last',
+      attempts: 'how often it was tried in vain',
+      reason: 'why it came back, or failed',
+      updated_at: 'ISO 8601: when this was copied',
+    },
   },
 } as const satisfies Record<string, KeyRow>;

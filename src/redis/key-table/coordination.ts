@@ -142,6 +142,7 @@ export const COORDINATION_KEYS = {
       attempts: 'how often it was tried in vain',
       wants: 'JSON of what its place depends on: priority and depends_on as they were written',
       gated: '1: people had to agree to it, which a claim looks at again',
+      found_by: 'JSON of the indexes it stands in',
       quarantine: 'why it must not start',
       complaint: 'what its source has against it; part of the former',
       aside: '1: a person put it aside',

@@ -1,10 +1,11 @@
 -- Take in tasks that are not known yet, a batch at a time: the record, both facets, the edges, and the place in the queue. What
 -- need not be asked for is approved at once; a draft stands before the gate until somebody submits it.
---   args.tasks    list of: id, seq (its number, in the order of its source), lane, rank, born, origin, requires, claims, if_failed, timeout, quarantine, complaint, aside, wants, data, meta, config
+--   args.tasks    list of: id, seq (its number, in the order of its source), lane, rank, born, origin, requires, claims, if_failed, timeout, quarantine, complaint, aside, wants, found_by, data, meta, config
 --                 (names and values), author, created_at, metadata, risk (names and values), draft, deps, phase, agent
 --   args.lease_us, args.lease_class, args.hold_us, args.purpose    how long one that is said to run may stay silent
 -- Outcome: the ids that were new
 -- @include _take.lua
+-- @include _indexes.lua
 
 local ADE_SECONDS, TWO_32 = 7776000, 4294967296
 local STATE = { open = 'APPROVED', running = 'APPROVED', completed = 'COMPLETED', failed = 'CANCELLED', cancelled = 'CANCELLED' }
@@ -27,6 +28,8 @@ local function write_ade(t, given)
   end
   redis.call('EXPIRE', key.taskMetadata(t.ade), ADE_SECONDS)
   redis.call('ZADD', key.tasksByState(state), t.born, t.ade)
+  enter_index(t, { 'author', given.author })
+  reindex(t, given.found_by)
   if RESULT[given.phase] then
     redis.call('HSET', key.taskExecution(t.ade), 'result', RESULT[given.phase], 'completed_at', now_text)
     redis.call('EXPIRE', key.taskExecution(t.ade), ADE_SECONDS)
@@ -77,7 +80,7 @@ if #new > 0 then
   redis.call('HINCRBY', counts, 'total', #new)
   redis.call('HINCRBY', counts, 'graph', 1)
   redis.call('XADD', key.coordinationEvents(), 'MAXLEN', '~', ctx.keep, '*', 'event_type', 'tasks_admitted', 'task_id', new[1], 'agent_id', '',
-    'timestamp', now_text, 'source', ctx.source, 'payload', '{"count":' .. #new .. '}')
+    'timestamp', now_text, 'source', ctx.source, 'payload', '{"count":' .. #new .. ',"tasks":' .. cjson.encode(new) .. '}')
 end
 write_progress()
 return new

@@ -1,9 +1,10 @@
 -- Change what is known of tasks: content, edges, places in the queue, quarantine. What is not named stays as it is. A task that
 -- runs keeps the resources it took; new ones count from its next try.
---   args.changes    list of: id, and any of rank, lane, requires, claims, if_failed, timeout, wants, data, meta, config, deps,
+--   args.changes    list of: id, and any of rank, lane, requires, claims, if_failed, timeout, wants, found_by, data, meta, config, deps,
 --                    complaint, quarantine, aside; config_hash and editor with config; gate 1: it must be asked for since
 -- Outcome: the ids that are known
 -- @include _review.lua
+-- @include _indexes.lua
 
 local TWO_32 = 4294967296
 
@@ -65,6 +66,7 @@ for _, change in ipairs(args.changes) do
       note(t, 'quarantine', t.quarantine)
       if t.quarantine == '' then redis.call('HDEL', key.quarantine(), t.task) else redis.call('HSET', key.quarantine(), t.task, t.quarantine) end
     end
+    if change.found_by then reindex(t, change.found_by) end
     if change.data then redis.call('SET', key.taskData(t.ade), change.data, 'KEEPTTL') end
     if change.meta then redis.call('SET', key.taskMeta(t.task), change.meta) end
     if change.config then

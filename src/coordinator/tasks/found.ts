@@ -1,0 +1,53 @@
+import { encodeId, parseId } from '../../redis/ids.ts';
+import type { Keyspace } from '../../redis/keys.ts';
+import { FILE, lockId } from './collisions.ts';
+import type { TaskResource } from './task.ts';
+import type { TaskStore } from './task-store.ts';
+
+/** By what tasks are found without looking at each: whoever made them, one thing they work on, a tag. */
+export interface FoundBy {
+  readonly author?: string | undefined;
+  /** `TYPE:ID`, or a path. */
+  readonly resource?: string | undefined;
+  readonly tag?: string | undefined;
+}
+
+/** The index that a place in a record's `found_by` means; see lua/_indexes.lua. */
+export function indexKey(keys: Keyspace, [kind, name = '', id = '']: readonly string[]): string {
+  if (kind === 'author') return keys.tasksByAuthor(name);
+  return kind === 'resource' ? keys.tasksByResource(name, id) : keys.tasksByTag(name);
+}
+
+/** Ids of the project's tasks that are found by all of these; undefined if nothing was asked for. */
+export async function foundTasks(store: TaskStore, by: FoundBy): Promise<string[] | undefined> {
+  const { connection, keys } = store;
+  const redis = connection.commands;
+  const places = placesOf(by);
+  if (places.length === 0) return undefined;
+  const [first = [], ...others] = await Promise.all(
+    places.map((place) => redis.zrange(indexKey(keys, place), '0', '-1')),
+  );
+  const rest = others.map((ids) => new Set(ids));
+  const everywhere = first.filter((id) => rest.every((ids) => ids.has(id)));
+  // The indexes are those of all projects.
+  const ids = everywhere.filter((id) => id.startsWith(store.head)).map((id) => id.slice(store.head.length));
+  const isKnown = ids.length > 0 ? await redis.smismember(keys.knownTasks(), ...ids) : [];
+  return ids.filter((_, at) => isKnown[at] === 1);
+}
+
+const placesOf = ({ author, resource, tag }: FoundBy): string[][] => [
+  ...(author === undefined ? [] : [['author', author]]),
+  ...(resource === undefined ? [] : [resourcePlace(resource)]),
+  ...(tag === undefined ? [] : [['tag', encodeId('tag', tag)]]),
+];
+
+/** A thing as people write it: `database:prod`, `file:src/a.ts`, or the path alone. */
+export function taskResource(text: string): TaskResource {
+  const [, type = FILE, id = ''] = /^(?:resource:)?(?:([A-Za-z0-9][A-Za-z0-9_-]{0,63}):)?(.*)$/s.exec(text) ?? [];
+  return { type: parseId('resourceType', type), id, mode: 'exclusive' };
+}
+
+function resourcePlace(text: string): string[] {
+  const resource = taskResource(text);
+  return ['resource', resource.type, lockId(resource)];
+}

@@ -1,0 +1,94 @@
+import { type Clock, jittered } from '../../clock.ts';
+import { reason } from '../../errors.ts';
+import type { ReeveEvent } from '../../events/catalogue.ts';
+import type { Tail } from '../../events/tail.ts';
+import type { Logger } from '../../log.ts';
+import { isId } from '../../redis/ids.ts';
+import { every, group, type Service, service } from '../../service.ts';
+import { mirror } from './scripts.ts';
+import type { TaskStore } from './task-store.ts';
+
+export interface MirrorOptions {
+  readonly store: TaskStore;
+  readonly tail: Pick<Tail, 'listen'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const PERIOD_MS = 500;
+const BATCH = 500;
+/** Not every change of status has an event of its own, a pause after a failure that is over for one: all are looked at now and then. */
+const SWEEP_MS = 60_000;
+
+/** What also changes the status of those that wait. */
+const MOVES_DEPENDENTS = new Set(['task_completed', 'task_failed', 'task_cancelled', 'task_reopened']);
+
+/**
+ * Keeps `task:queue:pending` and `task:status:{id}`, the names another document reserves for the same queue. Nobody reads
+ * them here, and what others write there is overwritten. They follow the events, so that no claim has to wait for them.
+ * Without a project in their name the list can be of one project only: the default one.
+ */
+export class TaskMirror {
+  readonly #options: MirrorOptions;
+  #changed = new Set<string>();
+  #ended = new Set<string>();
+  #isQueueChanged = true;
+  #sweptAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: MirrorOptions) {
+    this.#options = options;
+  }
+
+  service(): Service {
+    const { tail, clock, log } = this.#options;
+    const listening = service('task events', async () => tail.listen((event) => this.hear(event)));
+    const copying = every('task mirror', {
+      clock,
+      pauseMs: () => jittered(PERIOD_MS),
+      tick: () => this.once(),
+      onError: (error) => log.warn('mirroring tasks failed, trying again', { problem: reason(error) }),
+    });
+    return group('task mirror', [listening, copying]);
+  }
+
+  hear({ stream, event, payload }: ReeveEvent): void {
+    if (stream !== 'work') return;
+    this.#isQueueChanged = true;
+    const ids = Array.isArray(payload.tasks) ? payload.tasks : [payload.task_id];
+    // Anyone may write to the stream, and anything.
+    for (const id of ids) if (isId('task', id)) this.#changed.add(id);
+    if (MOVES_DEPENDENTS.has(event) && isId('task', payload.task_id)) this.#ended.add(payload.task_id);
+  }
+
+  /** Copies what changed since. Answers with how many tasks that were. */
+  async once(): Promise<number> {
+    const { store, clock } = this.#options;
+    const isDue = clock.now() - this.#sweptAt >= SWEEP_MS;
+    if (!isDue && !this.#isQueueChanged) return 0;
+    const [changed, ended] = [this.#changed, this.#ended];
+    this.#changed = new Set();
+    this.#ended = new Set();
+    this.#isQueueChanged = false;
+    if (isDue) this.#sweptAt = clock.now();
+    let copied = 0;
+    try {
+      const ids = isDue ? await store.ids() : [...new Set([...changed, ...(await this.#dependents(ended))])];
+      for (let at = 0; at === 0 || at < ids.length; at += BATCH) {
+        const tasks = ids.slice(at, at + BATCH);
+        const queue = Number(at === 0 && store.isDefaultProject);
+        copied += await store.scripts.run(mirror, {}, { ...store.common(), tasks, queue });
+      }
+    } catch (error) {
+      // Looked at as a whole next time: which of them were copied is unknown.
+      this.#sweptAt = Number.NEGATIVE_INFINITY;
+      throw error;
+    }
+    return copied;
+  }
+
+  async #dependents(ended: ReadonlySet<string>): Promise<string[]> {
+    const { connection, keys } = this.#options.store;
+    const waiting = await Promise.all([...ended].map((id) => connection.commands.smembers(keys.dependents(id))));
+    return waiting.flat();
+  }
+}
