@@ -421,6 +421,14 @@ export const ERRORS = {
     says: '{lock} is not held under {lockId} any more: its lease ended, or it was given back or taken away.',
     next: 'Stop what relied on it, then ask for it anew: reeve lock acquire {lock} --agent {agent}',
   },
+  LOCK_NOT_COPIED: {
+    title: 'Lock not safe yet',
+    status: 503,
+    exit: EXIT.unavailable,
+    actor: 'retry',
+    says: '{lock} could be had, but {copies} of {replicas} replicas had it within {withinMs} ms: a failover could lose it, so it was not granted.',
+    next: 'Try again; if it lasts, look at the replicas (redis-cli INFO replication) or at the setting locks.replicas.',
+  },
   LOCK_REFUSED: {
     title: 'Lock refused',
     status: 409,

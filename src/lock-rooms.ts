@@ -54,6 +54,7 @@ export function createLockRooms(options: LockRoomsOptions): LockRooms {
       const verdict = await takeTurn(scripts, keys.lockRateLimit(agent), { perMinute, burst });
       return verdict.outcome === 'limited' ? verdict.retryAfterMs : 0;
     },
+    copies: { replicas: config.replicas, withinMs: config.replicasWithinMs },
   });
   const lockDesk = new LockDesk({ locks, channels: new LockChannels(connection), events, clock, log });
   const deadlocks = new DeadlockDetector({

@@ -221,6 +221,11 @@ export const SETTINGS = z.strictObject({
       'How often an agent may ask for new locks in the long run; 0 is no limit',
     ),
     acquireBurst: setting(z.int().min(1).default(100), 'How often at once, after a rest'),
+    replicas: setting(
+      z.int().min(0).max(100).default(0),
+      'How many Redis replicas must have a grant before it counts, so that a failover does not lose it; 0 asks none',
+    ),
+    replicasWithinMs: setting(z.int().min(1).max(4_000).default(1_000), 'How long they have for it'),
   }),
 
   tasks: section('The work queue', {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { actorText } from '../actor.ts';
 import { ReeveError, reason } from '../errors.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, RedisClient } from './connection.ts';
 import { redisFailure } from './failure.ts';
 import { KEY_TABLE, type KeyName, type KeyspaceOptions, luaKeyspace } from './keys.ts';
 import { type Args, type ArgType, byPosition, type LuaTable, namesIn, readLua } from './script-text.ts';
@@ -132,6 +132,8 @@ export interface Scripts {
     script: Script<K, L, A, R>,
     keys: Keys<K, L>,
     args: { readonly [N in keyof A]: ArgValue<A[N]> },
+    /** On a client that was lent, rather than beside everyone else's commands. */
+    on?: RedisClient,
   ): Promise<R>;
 }
 
@@ -146,7 +148,7 @@ export interface ScriptsOptions {
 export function createScripts({ connection, keyspace, context }: ScriptsOptions): Scripts {
   const variants = [false, true].map((shebang): Variant => ({ keyspace, shebang }));
   return {
-    async run(script, keys, args) {
+    async run(script, keys, args, redis = connection.commands) {
       const { lua, sha } = script.source(variants[Number(connection.server.major >= 7)] as Variant);
       const named: Readonly<Record<string, string | readonly string[]>> = keys;
       const given: (string | number)[] = script.keys.map((name) => named[name] as string);
@@ -154,7 +156,6 @@ export function createScripts({ connection, keyspace, context }: ScriptsOptions)
       const count = given.length;
       encode(script.args, args, given);
       surroundings(script.context, context, given);
-      const redis = connection.commands;
       try {
         const raw = await redis.evalsha(sha, count, ...given).catch((error: unknown) => {
           if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return redis.eval(lua, count, ...given);

@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { ReeveError } from '../../errors.ts';
+import type { RedisClient } from '../../redis/connection.ts';
 import { Capacities, type CapacityChange } from './capacities.ts';
 import { ClusterIndexes } from './cluster-indexes.ts';
+import { type CopiesWanted, copiesOf } from './copies.ts';
 import {
   type AcquireOutcome,
   type Capacity,
+  formatLock,
   type Grant,
   type HeartbeatOutcome,
   inLockOrder,
@@ -31,6 +35,8 @@ export interface LocksOptions extends LockScriptsOptions {
   readonly limits: () => LockLimits | Promise<LockLimits>;
   /** Counts an attempt of an agent against its limit; in milliseconds when it may try again, or 0. */
   readonly admit?: (agent: string) => Promise<number>;
+  /** Grants count only when so many replicas have them. Default: none is asked. */
+  readonly copies?: CopiesWanted;
 }
 
 /** Who holds what, or waits for it, by which request. */
@@ -64,8 +70,9 @@ export class Locks {
   readonly #capacities: Capacities;
   readonly #limits: LocksOptions['limits'];
   readonly #admit: LocksOptions['admit'];
+  readonly #copies: CopiesWanted;
 
-  constructor({ limits, admit, ...rest }: LocksOptions) {
+  constructor({ limits, admit, copies = { replicas: 0, withinMs: 0 }, ...rest }: LocksOptions) {
     const scripts = new LockScripts(rest);
     const reader = new LockReader(scripts);
     this.scripts = scripts;
@@ -75,6 +82,7 @@ export class Locks {
     this.#capacities = new Capacities(scripts, reader);
     this.#limits = limits;
     this.#admit = admit;
+    this.#copies = copies;
   }
 
   /** Asks once. `queued` means: ask again with the same lockId, soon, or when the lock's channel says `promoted:` you. */
@@ -188,11 +196,31 @@ export class Locks {
     return this.#reaper.reapFor(lock, agent);
   }
 
-  async #take(asked: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
+  #take(asked: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
+    const take = (on?: RedisClient) => this.#takeOn(on, asked, request, limits);
+    return this.#copies.replicas === 0 ? take() : this.#takeCopied(asked, take);
+  }
+
+  /** A grant that a failover would undo is none: it is given back. One had before stays, whoever asks for it again. */
+  async #takeCopied(asked: Asked, take: (on: RedisClient) => Promise<AcquireOutcome>): Promise<AcquireOutcome> {
+    const { replicas, withinMs } = this.#copies;
+    const { lock } = this.scripts.lockKeys(lockOf(asked));
+    const { outcome, copies } = await this.scripts.connection.exclusive(async (client) => {
+      const taken = await take(client);
+      const isGranted = taken.outcome === 'granted';
+      return { outcome: taken, copies: isGranted ? await copiesOf(client, lock, this.#copies) : replicas };
+    });
+    if (copies >= replicas) return outcome;
+    // If it cannot be given back, its lease ends it.
+    if (outcome.outcome === 'granted' && !outcome.again) await this.#release(asked, true).catch(() => {});
+    throw new ReeveError('LOCK_NOT_COPIED', { lock: formatLock(lockOf(asked)), copies, replicas, withinMs });
+  }
+
+  async #takeOn(on: RedisClient | undefined, asked: Asked, request: AcquireRequest, limits: LockLimits) {
     const keys = this.#keys(asked);
     const args = { ...this.#args(asked), ...acquireTerms(request, limits) };
     for (let reaps = 0; ; reaps++) {
-      const reply = await this.#run(asked, () => this.scripts.scripts.run(acquire, keys, args));
+      const reply = await this.#run(asked, () => this.scripts.scripts.run(acquire, keys, args, on));
       const outcome = acquireOutcome(reply, asked);
       if (outcome.outcome !== 'overdue') return outcome;
       if (reaps >= MAX_REAPS) throw new Error(`${lockName(outcome.lock)} stays overdue`);
@@ -207,10 +235,18 @@ export class Locks {
     const taken: Asked[] = [];
     const grants: Grant[] = [];
     let again = true;
+    const giveBack = async () => {
+      for (const done of taken.reverse()) await this.#release(done, true);
+    };
     for (const part of this.#parts(asked)) {
-      const outcome = await this.#takeIndexed(part, { ...request, since, queued: request.queued && isOne }, limits);
+      const how = { ...request, since, queued: request.queued && isOne };
+      const outcome = await this.#takeIndexed(part, how, limits).catch(async (error: unknown) => {
+        // What cannot be given back either, for its node is gone, too, ends with its lease.
+        await giveBack().catch(() => {});
+        throw error;
+      });
       if (outcome.outcome !== 'granted') {
-        for (const done of taken.reverse()) await this.#release(done, true);
+        await giveBack();
         return outcome;
       }
       again &&= outcome.again;

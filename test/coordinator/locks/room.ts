@@ -1,4 +1,5 @@
 import { systemClock } from '../../../src/clock.ts';
+import type { CopiesWanted } from '../../../src/coordinator/locks/copies.ts';
 import { parseLock } from '../../../src/coordinator/locks/lock.ts';
 import { type AcquireRequest, type LockLimits, Locks } from '../../../src/coordinator/locks/locks.ts';
 import { EventLog } from '../../../src/events/event-log.ts';
@@ -38,7 +39,11 @@ export async function aLockRoom(): Promise<LockRoom> {
 
 export type OpenRoom = Omit<LockRoom, 'redis' | 'reset' | 'stop'> & { time: { shiftMs: number } };
 
-export async function lockRoomOn(target: RedisTarget, spelling: KeyspaceOptions): Promise<OpenRoom> {
+export async function lockRoomOn(
+  target: RedisTarget,
+  spelling: KeyspaceOptions = { mode: 'standalone' },
+  copies?: CopiesWanted,
+): Promise<OpenRoom> {
   const connection = connectRedis({
     target: () => target,
     clock: systemClock,
@@ -54,7 +59,8 @@ export async function lockRoomOn(target: RedisTarget, spelling: KeyspaceOptions)
   const scripts = createScripts({ connection, keyspace: spelling, context });
   const events = new EventLog({ connection, keys, scripts });
   const room = { limits: USUAL };
-  const locks = new Locks({ connection, keyspace: spelling, scripts, events, limits: () => room.limits });
+  const limits = () => room.limits;
+  const locks = new Locks({ connection, keyspace: spelling, scripts, events, limits, ...(copies && { copies }) });
   return Object.assign(room, {
     connection,
     keys,
