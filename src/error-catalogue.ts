@@ -205,6 +205,22 @@ export const ERRORS = {
     says: 'Redis at {address} refused the login: {problem}',
     next: 'Correct the user and password in REDIS_URL.',
   },
+  REDIS_EVICTS: {
+    title: 'Redis would drop locks',
+    status: 503,
+    exit: EXIT.usage,
+    actor: 'human',
+    says: 'Redis at {address} drops keys when its memory is full (maxmemory-policy {policy}): a lock that is dropped could be had twice.',
+    next: 'redis-cli CONFIG SET maxmemory-policy noeviction   (and in redis.conf); or accept it: redis.allowEviction: true',
+  },
+  REDIS_KEY_FOREIGN: {
+    title: 'Key of another kind',
+    status: 500,
+    exit: EXIT.failed,
+    actor: 'human',
+    says: 'A key that reeve needs in Redis at {address} holds something of another kind, which reeve did not put there: {problem}',
+    next: 'Something else writes to this Redis. See docs/keys.md for what each key should be, and redis-cli TYPE KEY',
+  },
   REDIS_REPLY_UNKNOWN: {
     title: 'Outcome unknown',
     status: 503,

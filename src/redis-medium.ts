@@ -4,6 +4,7 @@ import type { ReeveError } from './errors.ts';
 import type { Logger } from './log.ts';
 import { addressText, connectionOptions } from './redis/address.ts';
 import { type Connection, connectRedis } from './redis/connection.ts';
+import { refuseEviction } from './redis/eviction.ts';
 import { findRedisServer } from './redis/find-server.ts';
 import { type RedisServer, type RestartFacts, redisServer } from './redis/server.ts';
 import { type RedisTarget, redisTarget } from './redis/target.ts';
@@ -57,5 +58,6 @@ export function createRedisMedium({ config, env, clock, log, onRestart, onFatal 
     connectTimeoutMs: isEmbedded ? EMBEDDED_CONNECT_MS : EXTERNAL_CONNECT_MS,
     name: 'reeve',
   });
-  return { connection, isEmbedded, server, members: isEmbedded ? [server, connection] : [connection] };
+  const careful = redis.allowEviction ? [connection] : [connection, refuseEviction(connection)];
+  return { connection, isEmbedded, server, members: isEmbedded ? [server, connection] : careful };
 }

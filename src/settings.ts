@@ -115,6 +115,10 @@ export const SETTINGS = z.strictObject({
     sentinelPassword: setting(z.string().optional(), 'Password of the Sentinels themselves', { secret: true }),
     server: setting(path.optional(), 'Program to run as the private server. Default: found or fetched', { path: true }),
     commandTimeoutMs: setting(z.int().min(100).default(5_000), 'How long one command may take'),
+    allowEviction: setting(
+      z.boolean().default(false),
+      'Start although the server drops keys when its memory is full, by which a lock could be had twice',
+    ),
     tls: section('TLS of a rediss:// url', {
       caFile: setting(path.optional(), 'Certificate authority to trust (PEM)', { path: true }),
       certFile: setting(path.optional(), 'Client certificate (PEM)', { path: true }),

@@ -59,7 +59,16 @@ export const lockRequestOperations: readonly Operation[] = [
       priority: z.int().min(0).max(100).default(50).describe('For show, and to choose who gives way in a deadlock'),
     }),
     output: acquired,
-    errors: ['LOCK_HELD', 'DEADLOCK_DETECTED', 'WAIT_OVER', 'QUEUE_FULL', 'LOCK_REFUSED', 'LOCK_LOST', 'RATE_LIMITED'],
+    errors: [
+      'LOCK_HELD',
+      'DEADLOCK_DETECTED',
+      'WAIT_OVER',
+      'QUEUE_FULL',
+      'LOCK_REFUSED',
+      'LOCK_LOST',
+      'LOCK_NOT_COPIED',
+      'RATE_LIMITED',
+    ],
     http: {
       method: 'POST',
       path: '/locks',

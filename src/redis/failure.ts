@@ -14,6 +14,8 @@ export function redisFailure(error: unknown, address: string): ReeveError | unde
   if (error.name === 'MaxRetriesPerRequestError' || REPLY_LOST.test(problem)) {
     return new ReeveError('REDIS_REPLY_UNKNOWN', { address }, { cause: error });
   }
+  if (problem.startsWith('WRONGTYPE'))
+    return new ReeveError('REDIS_KEY_FOREIGN', { address, problem }, { cause: error });
   if (REFUSING.test(problem)) return new ReeveError('REDIS_REFUSED', { address, problem }, { cause: error });
   if (UNREACHABLE.test(code) || NOT_NOW.test(problem) || NOT_SENT.test(problem)) {
     return new ReeveError('REDIS_UNAVAILABLE', { address, problem: unavailable(code, problem) }, { cause: error });

@@ -26,6 +26,7 @@ test.each([
   ],
   ['REDIS_REFUSED', named('NOAUTH Authentication required.')],
   ['REDIS_REFUSED', named("NOPERM this user has no permissions to run the 'info' command")],
+  ['REDIS_KEY_FOREIGN', named('WRONGTYPE Operation against a key holding the wrong kind of value')],
   ['REDIS_REPLY_UNKNOWN', named('Reached the max retries', { name: 'MaxRetriesPerRequestError' })],
   ['REDIS_REPLY_UNKNOWN', named('Command timed out')],
   ['REDIS_REPLY_UNKNOWN', named('Connection is closed.')],
@@ -36,7 +37,6 @@ test.each([
 
 test.each([
   ['a wrong command', named("ERR unknown command 'FLY'")],
-  ['a key of another type', named('WRONGTYPE Operation against a key holding the wrong kind of value')],
   ['an error of our own', new TypeError('x is not a function')],
   ['a text', 'ECONNREFUSED'],
 ])('%s is none of its failures', (_, error) => {

@@ -14,7 +14,8 @@ export function lockCleanup({ locks, log }: CleanupOptions) {
   return async ({ target }: { readonly target?: string | undefined }): Promise<void> => {
     const lock = target === undefined ? undefined : locks.scripts.lockOf(target);
     if (target !== undefined && !lock) return;
-    const swept = lock ? { ...(await locks.reap(lock)), orphans: 0 } : await sweepOnce(locks, scrub);
+    const swept = lock ? { ...(await locks.reap(lock)), orphans: 0, foreign: 0 } : await sweepOnce(locks, scrub);
     if (swept.expired + swept.silent + swept.orphans > 0) log.info('locks swept', { ...swept });
+    if (swept.foreign > 0) log.warn('locks left alone: their keys hold what reeve did not write', { ...swept });
   };
 }

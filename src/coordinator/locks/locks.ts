@@ -186,6 +186,11 @@ export class Locks {
     return this.#reaper.drop(list, key);
   }
 
+  /** Lets the sweeper look at it later. */
+  putOffDue(list: DueList, key: string, byMs: number): Promise<void> {
+    return this.#reaper.putOff(list, key, byMs);
+  }
+
   /** Ends what silent holders and waiters left at a lock. */
   reap(lock: LockRef): Promise<Reaped> {
     return this.#reaper.reap(lock);
@@ -287,8 +292,9 @@ export class Locks {
       const args = { ...this.#args(part), forget: Number(isForgotten) };
       const reply = await this.#run(part, () => this.scripts.scripts.run(release, this.#keys(part), args));
       outcomes.push(...releaseOutcomes(reply, part));
-      // A lock that is lost but not yet swept must stay where the sweeper finds it.
-      if (outcomes.at(-1)?.outcome === 'released') await this.#indexes?.ended(lockOf(part), part.agent);
+      // A lock that is lost but not yet swept must stay where the sweeper finds it. One that was given back before may have
+      // left its entries, if that call ended halfway.
+      if (outcomes.at(-1)?.outcome !== 'lost') await this.#indexes?.ended(lockOf(part), part.agent);
     }
     return outcomes;
   }
@@ -335,6 +341,16 @@ const askedBy = ({ locks, agent, lockId }: GrantRef): Asked => ({
 });
 
 function askedFor({ locks, agent, lockId = randomUUID() }: AcquireRequest): Asked {
-  const wanted = locks.length > 1 ? [...locks].sort((a, b) => inLockOrder(a.lock, b.lock)) : locks;
+  const wanted = locks.length > 1 ? eachOnce(locks).sort((a, b) => inLockOrder(a.lock, b.lock)) : locks;
   return { wanted, agent, lockId: LOCK_ID.test(lockId) ? lockId : lockIdSchema.parse(lockId) };
+}
+
+/** A lock that is named twice is one, and exclusive if either wish was: granted twice, its first token would be stale at once. */
+function eachOnce(locks: readonly Wanted[]): Wanted[] {
+  const byName = new Map<string, Wanted>();
+  for (const one of locks) {
+    const known = byName.get(lockName(one.lock));
+    if (!known || known.mode === 'shared') byName.set(lockName(one.lock), one);
+  }
+  return [...byName.values()];
 }

@@ -3,7 +3,7 @@ import type { ClusterIndexes } from './cluster-indexes.ts';
 import { LEASE_CLASSES, type LockRef } from './lock.ts';
 import type { LockReader } from './lock-reader.ts';
 import { type LockScripts, NOBODY } from './lock-scripts.ts';
-import { due, reap } from './scripts.ts';
+import { due, reap, schedule } from './scripts.ts';
 import { US } from './terms.ts';
 
 export interface Reaped {
@@ -34,6 +34,11 @@ export class Reaper {
 
   async drop(list: DueList, key: string): Promise<void> {
     await this.#scripts.connection.commands.zrem(this.#key(list), key);
+  }
+
+  async putOff(list: DueList, key: string, byMs: number): Promise<void> {
+    const args = { lock: key, in_us: byMs * US, unless_there: 0 };
+    await this.#scripts.scripts.run(schedule, { list: this.#key(list) }, args);
   }
 
   async reap(lock: LockRef): Promise<Reaped> {

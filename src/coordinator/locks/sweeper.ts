@@ -1,3 +1,4 @@
+import { ReeveError } from '../../errors.ts';
 import { IndexScrub } from './index-scrub.ts';
 import type { Locks } from './locks.ts';
 
@@ -8,10 +9,14 @@ export interface Swept {
   readonly silent: number;
   /** Entries of indexes that no lock bears out. */
   readonly orphans: number;
+  /** Locks at whose keys someone else put something of another kind: they are left alone for a while. */
+  readonly foreign: number;
 }
 
 const BATCH = 500;
 const AT_ONCE = 50;
+const FOREIGN_MS = 60_000;
+const NOTHING: Swept = { expired: 0, silent: 0, orphans: 0, foreign: 0 };
 
 /**
  * Ends what nobody ends: leases that ran out, waiters that fell silent, entries that name locks which are not held. Costs
@@ -20,24 +25,26 @@ const AT_ONCE = 50;
 export async function sweepOnce(locks: Locks, scrub: IndexScrub = new IndexScrub(locks)): Promise<Swept> {
   const holders = await sweepList(locks, 'registry');
   const waiters = await sweepList(locks, 'waiting');
-  const { orphans } = await scrub.pageOnce();
+  const orphans = await scrub.stretchOnce();
   return {
     expired: holders.expired + waiters.expired,
     silent: holders.silent + waiters.silent,
     orphans: holders.orphans + waiters.orphans + orphans,
+    foreign: holders.foreign + waiters.foreign,
   };
 }
 
 async function sweepList(locks: Locks, list: 'registry' | 'waiting'): Promise<Swept> {
-  const total = { expired: 0, silent: 0, orphans: 0 };
+  const total = { expired: 0, silent: 0, orphans: 0, foreign: 0 };
   for (;;) {
     const due = await locks.dueKeys(list, BATCH);
     for (let at = 0; at < due.length; at += AT_ONCE) {
       const ended = await Promise.all(due.slice(at, at + AT_ONCE).map((key) => sweepKey(locks, list, key)));
-      for (const { expired, silent, orphans } of ended) {
+      for (const { expired, silent, orphans, foreign } of ended) {
         total.expired += expired;
         total.silent += silent;
         total.orphans += orphans;
+        total.foreign += foreign;
       }
     }
     if (due.length < BATCH) return total;
@@ -46,8 +53,17 @@ async function sweepList(locks: Locks, list: 'registry' | 'waiting'): Promise<Sw
 
 async function sweepKey(locks: Locks, list: 'registry' | 'waiting', key: string): Promise<Swept> {
   const lock = locks.scripts.lockOf(key);
-  if (lock) return { ...(await locks.reap(lock)), orphans: 0 };
-  // No lock of ours goes by this name; left there it would be due for ever.
-  await locks.dropDue(list, key);
-  return { expired: 0, silent: 0, orphans: 1 };
+  if (!lock) {
+    // No lock of ours goes by this name; left there it would be due for ever.
+    await locks.dropDue(list, key);
+    return { ...NOTHING, orphans: 1 };
+  }
+  try {
+    return { ...NOTHING, ...(await locks.reap(lock)) };
+  } catch (error) {
+    if (!(error instanceof ReeveError && error.code === 'REDIS_KEY_FOREIGN')) throw error;
+    // It would be the first that is due, again and again, and keep the sweeper from all others.
+    await locks.putOffDue(list, key, FOREIGN_MS);
+    return { ...NOTHING, foreign: 1 };
+  }
 }

@@ -141,7 +141,7 @@ describe('a task lock', () => {
     const redis = room.redis.client();
     await redis.set('ade:lock:task:t-1', 'planted');
 
-    await expect(ask('ann', JOB)).rejects.toThrow(/WRONGTYPE/);
+    await expect(ask('ann', JOB)).rejects.toMatchObject({ code: 'REDIS_KEY_FOREIGN' });
     expect(await redis.keys('ade:lock:*')).toEqual(['ade:lock:task:t-1']);
     await redis.del('ade:lock:task:t-1');
   });

@@ -1,4 +1,5 @@
--- Note when the sweeper should look at a lock. Only in a cluster, where its lists are in slots of their own.
+-- Note when the sweeper should look at a lock. For a cluster, where its lists are in slots of their own, and for a lock that
+-- cannot be looked at now.
 --   keys.list                registry or waiting
 --   args.lock, args.in_us
 --   args.unless_there        1: leave an earlier note as it is
