@@ -65,6 +65,7 @@ export async function publish(options: PublishOptions, publication: Publication,
     return published;
   }
   await progress('committed');
+  await clearStaging(connection.commands, keys, publication.fence);
   await drainOutbox(options);
   await progress('told');
   return published;
@@ -90,20 +91,24 @@ async function attemptOnce(
   const draft = await draftWrites({ ...options, client: connection.commands, state, publication, rebuild });
   await progress('read');
   const isLarge = rebuild || plan.puts.length + plan.removes.length > STAGE_ABOVE;
-  const commands = isLarge ? await stage(connection.commands, keys, fence, draft) : inPlace(draft);
+  const { commands, mayMiss } = isLarge
+    ? await stage(connection.commands, keys, fence, draft)
+    : { commands: inPlace(draft), mayMiss: 0 };
   await progress('staged');
-  const errors = await transact(client, commands);
-  if (!errors) return undefined;
+  const failures = await transact(client, commands);
+  if (!failures) return undefined;
+  const errors = failures.filter(({ at }) => at >= mayMiss).map(({ error }) => error);
   if (errors.length > 0) await admitDamage(client, keys, errors);
   return { outcome: 'published', generation: draft.generation, changed: plan.changes.length };
 }
 
-function* inPlace({ structures, assets, search, rest, events }: Draft) {
+function* inPlace({ structures, assets, removed, search, rest, events }: Draft) {
   for (const { live, writes } of structures) yield* writes(live);
   for (const { live, fields } of assets) {
     yield ['DEL', live] as const;
     yield ['HSET', live, ...fields()] as const;
   }
+  for (const { live } of removed) yield ['DEL', live] as const;
   yield* search.inPlace();
   yield* events;
   yield* rest;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { pacedMap } from '../registry/pace.ts';
 
 /** Everything reeve asks of GitHub's GraphQL interface. Values travel as variables, never inside the text. */
 
@@ -73,16 +74,18 @@ export const committed = z.object({
 /** The little we need of GET /repos/{owner}/{repo}. */
 export const repositoryAnswer = z.object({ id: z.int() });
 
-export const treeAnswer = z.object({
+const treeAnswer = z.object({ sha: z.string(), truncated: z.boolean(), tree: z.array(z.unknown()) });
+const treeItem = z.object({
+  path: z.string(),
+  mode: z.string(),
+  type: z.enum(['blob', 'tree', 'commit']),
   sha: z.string(),
-  truncated: z.boolean(),
-  tree: z.array(
-    z.object({
-      path: z.string(),
-      mode: z.string(),
-      type: z.enum(['blob', 'tree', 'commit']),
-      sha: z.string(),
-      size: z.int().optional(),
-    }),
-  ),
+  size: z.int().optional(),
 });
+export type TreeItem = z.output<typeof treeItem>;
+
+/** A tree may have a hundred thousand items: they are checked a stretch at a time. */
+export async function readTree(answer: unknown) {
+  const { sha, truncated, tree } = treeAnswer.parse(answer);
+  return { sha, truncated, tree: await pacedMap(tree, (item) => treeItem.parse(item)) };
+}

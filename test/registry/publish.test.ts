@@ -117,6 +117,38 @@ describe('what a publish writes', () => {
   });
 });
 
+describe('a large publish', () => {
+  const count = STAGE_ABOVE + 50;
+  const stageKeys = async () => (await redis.scan('0', 'MATCH', 'asset:stage:*', 'COUNT', 100_000))[1];
+
+  test('frees what it replaced and removed, after it was seen, and leaves nothing behind', async () => {
+    await room.sync('c1', many(count));
+    const kept = many(count - 20, { version: '2.0.0' });
+    let waiting: string[] = [];
+    await room.sync('c2', kept, {
+      progress: async (step) => {
+        if (step === 'committed') waiting = await stageKeys();
+      },
+    });
+    expect(waiting.filter((key) => key.startsWith('asset:stage:old:'))).toHaveLength(count);
+    expect(await stageKeys()).toEqual([]);
+    expect(await redis.exists(`asset:metadata:tool_${count - 1}`)).toBe(0);
+    expect(await redis.hget('asset:metadata:tool_1', 'version')).toBe('2.0.0');
+    expect(await room.registry.check()).toEqual({ outcome: 'sound' });
+  });
+
+  test('takes an asset that somebody deleted meanwhile for no failure', async () => {
+    await room.sync('c1', many(count));
+    await room.sync('c2', many(count - 20, { version: '2.0.0' }), {
+      progress: async (step) => {
+        if (step === 'staged') await redis.unlink('asset:metadata:tool_1', `asset:metadata:tool_${count - 1}`);
+      },
+    });
+    expect(await redis.hget('asset:sync:state', 'degraded')).toBe('false');
+    expect(await room.registry.check()).toEqual({ outcome: 'sound' });
+  });
+});
+
 describe('who may publish', () => {
   test('a publish against another commit than the published one is stale and writes nothing', async () => {
     await room.sync('c1', tool('a'));

@@ -125,6 +125,15 @@ export const ASSET_KEYS = {
     from: 'additive',
     holds: 'one asset of a large publish before it becomes visible',
   },
+  assetStageOld: {
+    pattern: 'asset:stage:old:<generation>:<asset>',
+    slot: 'asset',
+    type: 'hash',
+    ttl: { kind: 'until', event: 'the publish is told of, or the next one clears it away' },
+    room: 'registry',
+    from: 'additive',
+    holds: 'what a large publish took out of sight: to free it there and then would keep Redis busy',
+  },
   assetStageIndex: {
     pattern: 'asset:stage:index:<generation>',
     slot: 'asset',
