@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Connection } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
-import { drainOutbox } from './outbox.ts';
+import { drainOutbox, tellAfterwards } from './outbox.ts';
 import type { Plan } from './plan.ts';
 import { clearStaging, stage } from './staging.ts';
 import { type SyncState, stateOf } from './state.ts';
@@ -36,6 +36,8 @@ export interface PublishOptions {
   readonly keys: Keyspace;
   /** About how many entries the event stream keeps. */
   readonly keepEvents: number;
+  /** Of a namespace: the stream that everybody follows, where its events are told as well. */
+  readonly common?: { readonly stream: string; readonly namespace: string } | undefined;
 }
 
 /** More changes than this are staged: written beside the live keys first, and only renamed in the transaction. */
@@ -99,6 +101,7 @@ async function attemptOnce(
   if (!failures) return undefined;
   const errors = failures.filter(({ at }) => at >= mayMiss).map(({ error }) => error);
   if (errors.length > 0) await admitDamage(client, keys, errors);
+  if (!isLarge) await tellAfterwards(options, draft.told);
   return { outcome: 'published', generation: draft.generation, changed: plan.changes.length };
 }
 

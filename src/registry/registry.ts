@@ -50,7 +50,8 @@ export class Registry {
     this.#connection = connection;
     this.#keys = keyspace({ mode, ...(namespace !== undefined && { namespace }) });
     this.#pool = pool;
-    this.#publishing = { connection, keys: this.#keys, keepEvents };
+    const common = namespace === undefined ? undefined : { stream: keyspace({ mode }).assetSyncEvents(), namespace };
+    this.#publishing = { connection, keys: this.#keys, keepEvents, common };
     const client = () => connection.commands;
     this.blobs = new Blobs(client, this.#keys);
     this.catalogue = new Catalogue(client, this.#keys);

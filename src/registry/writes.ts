@@ -4,7 +4,7 @@ import type { Keyspace } from '../redis/keys.ts';
 import { addDigests, type Digest, digestOf, fieldsOf, NO_DIGEST, summaryOf } from './asset.ts';
 import { CATEGORIES, type Category } from './category.ts';
 import { historyWrites } from './history-writes.ts';
-import { appendEvent } from './outbox.ts';
+import { type Fields, tellings } from './outbox.ts';
 import { pacedMap } from './pace.ts';
 import type { PathRecord } from './path-record.ts';
 import type { Publication, PublishOptions } from './publish.ts';
@@ -29,6 +29,8 @@ export interface Draft {
   readonly assets: readonly AssetWrite[];
   readonly removed: readonly Displaced[];
   readonly search: SearchWrites;
+  /** What happened, one by one. */
+  readonly told: readonly Fields[];
   /** Appends to the event stream; a large publish sends `outbox` there later instead. */
   readonly events: readonly Command[];
   readonly outbox: readonly string[];
@@ -117,7 +119,8 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
     })),
     removed: plan.removes.map((id) => ({ live: keys.assetMetadata(id), old: keys.assetStageOld(number, id) })),
     search,
-    events: events.map((fields) => appendEvent(keys.assetSyncEvents(), options.keepEvents, fields)),
+    told: events,
+    events: events.flatMap((fields) => tellings(options, fields)),
     outbox: events.map((fields) => JSON.stringify(fields)),
     rest: [
       ...history.releases,

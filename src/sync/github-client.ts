@@ -38,6 +38,10 @@ export interface GithubClient {
   ): Promise<string | undefined>;
   /** What `read` makes of a JSON answer; if it throws, the answer counts as torn. */
   json<T>(path: string, read: (answer: unknown) => T | Promise<T>, ask: Ask): Promise<T>;
+  /** One page of a list as it came, and the cursor of the next. Its link is not followed: it could lead anywhere. */
+  page(path: string, ask: Ask): Promise<{ readonly text: string; readonly cursor?: string | undefined }>;
+  /** Asks GitHub to do something. Not repeated by itself. */
+  post(path: string, ask: Ask): Promise<void>;
   bytes(path: string, ask: Ask): Promise<Uint8Array>;
   stream(path: string, ask: Ask): Promise<AsyncIterable<Uint8Array>>;
   /** What came, and what was said to be wrong with it: both at once is normal. */
@@ -150,6 +154,19 @@ export function githubClient(options: GithubClientOptions): GithubClient {
       (await get(path, ask, { accept: 'application/vnd.github+json' }, async ({ body }) =>
         read(JSON.parse((await whole(body)).toString())),
       ))!,
+    page: async (path, ask) =>
+      (await get(path, ask, { accept: 'application/vnd.github+json' }, async ({ body, headers }) => ({
+        text: (await whole(body)).toString(),
+        cursor: /[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"/.exec(headers.link ?? '')?.[1],
+      })))!,
+    async post(path, { params, signal }) {
+      const answer = await send(
+        `POST ${path}`,
+        { ...params, headers: { 'x-github-api-version': API_VERSION } },
+        signal,
+      );
+      if (answer) await whole(answer.body).catch(() => {});
+    },
     bytes: async (path, ask) =>
       (await get(path, ask, { accept: 'application/vnd.github.raw+json' }, ({ body }) => whole(body)))!,
     stream: async (path, ask) => (await get(path, ask, {}, async ({ body }) => body))!,

@@ -37,8 +37,10 @@ export function blobsQuery(count: number, relation: { readonly named: boolean } 
   const variables = blobs.map((at) => `, $b${at}: GitObjectID!`).join('');
   const fields = blobs.map((at) => `b${at}: object(oid: $b${at}) { ... on Blob { text isBinary isTruncated } }`);
   const ref = relation?.named ? 'ref(qualifiedName: $ref)' : 'ref: defaultBranchRef';
-  const compared = relation ? [`${ref} { compare(headRef: $previous) { status } }`] : [];
-  const asked = relation ? `${relation.named ? ', $ref: String!' : ''}, $previous: String!` : '';
+  const compared = relation
+    ? [`${ref} { compare(headRef: $previous) { status } }`, 'was: object(oid: $was) { oid }']
+    : [];
+  const asked = relation ? `${relation.named ? ', $ref: String!' : ''}, $previous: String!, $was: GitObjectID!` : '';
   return `query ($owner: String!, $name: String!${asked}${variables}) {
   repository(owner: $owner, name: $name) {
     databaseId
@@ -57,6 +59,7 @@ export const blobsAnswer = z.object({
     .object({
       databaseId: z.int(),
       ref: z.object({ compare: z.object({ status: z.string() }).nullish() }).nullish(),
+      was: z.object({ oid: z.string() }).nullish(),
     })
     .catchall(blob.nullish())
     .nullish(),

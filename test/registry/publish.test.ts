@@ -110,11 +110,36 @@ describe('what a publish writes', () => {
     await other.sync('c1', tool('theirs'));
     expect(await redis.exists('asset:ns:team_a:metadata:theirs')).toBe(1);
     expect(await redis.exists('asset:index')).toBe(0);
-    const foreign = await undeclaredKeys(redis, { mode: 'standalone', namespace: 'team_a' });
-    expect(foreign).toEqual([]);
+    // The stream that everybody follows is the only one of the plain names.
+    const plain = (await redis.scan('0', 'MATCH', 'asset:*', 'COUNT', 10_000))[1].filter(
+      (key) => !key.startsWith('asset:ns:'),
+    );
+    expect(plain).toEqual(['asset:sync:events']);
+    const spaces = [{ mode: 'standalone', namespace: 'team_a' }, { mode: 'standalone' }] as const;
+    expect(await undeclaredKeys(redis, ...spaces)).toEqual([]);
     await other[Symbol.asyncDispose]();
     await server.flush();
   });
+
+  test.each([3, STAGE_ABOVE + 10])(
+    'what %i changes of a namespace come to is told to everybody, once',
+    async (count) => {
+      const other = await aRegistry(server, { namespace: 'team_a' });
+      await room.sync('c1', tool('ours'));
+      await other.sync('c1', many(count));
+      const told = await redis.xrange('asset:sync:events', '-', '+');
+      const facts = told.map(([, flat]) =>
+        Object.fromEntries(flat.flatMap((_, at) => (at % 2 ? [] : [flat.slice(at, at + 2)]))),
+      );
+      expect(facts[0]).not.toHaveProperty('namespace');
+      expect(facts.slice(1).map(({ namespace, id }) => `${namespace} ${id}`)).toEqual(
+        Array.from({ length: count }, (_, at) => `team_a tool_${at}`),
+      );
+      expect(await redis.xlen('asset:ns:team_a:sync:events')).toBe(count);
+      await other[Symbol.asyncDispose]();
+      await server.flush();
+    },
+  );
 });
 
 describe('a large publish', () => {

@@ -272,7 +272,8 @@ export const ASSET_KEYS = {
     ttl: { kind: 'trimmed', entries: 10_000, seconds: 7 * DAY },
     room: 'sync',
     from: 'additive',
-    holds: 'each change with operation, id, old and new blob, commit',
+    holds:
+      'each change with operation, id, old and new blob, commit; the one without a namespace tells of all, and says of which',
   },
   assetSyncErrors: {
     pattern: 'asset:sync:errors',
