@@ -51,7 +51,7 @@ test('each lease of a plain client ends in the events, also one whose lock was g
   await room.add('A');
   const lockEvents = async () => {
     const { events } = await room.events.since({}, { streams: ['lock'] });
-    return events.map(({ event, payload }) => `${event} ${payload.lock_id}`);
+    return events.map(({ event, payload }) => `${event} ${String(payload.lock_id)}`);
   };
   await room.tasks.judge('A', { to: 'running' }, 'a plain client');
   const first = await room.client.hget(room.keys.taskLock('A'), 'lock_id');
