@@ -32,6 +32,18 @@ export function luaKeyspace(options: KeyspaceOptions, names: readonly KeyName[])
   return ['local key = {}', ...names.map(define)].join('\n');
 }
 
+/** One of these keys as an expression in Lua, its parts being expressions themselves. */
+export function luaKey(options: KeyspaceOptions, name: KeyName, parts: readonly string[]): string {
+  const kinds = params(name);
+  if (parts.length !== kinds.length) throw new Error(`key.${name} takes ${kinds.join(', ') || 'nothing'}`);
+  const given = (piece: Variable) => bracketed(parts[kinds.indexOf(piece.kind)]!);
+  const texts = pieces(name, options).map((piece) =>
+    typeof piece === 'string' ? `'${piece}'` : luaText(piece, given(piece)),
+  );
+  return texts.length === 1 ? texts[0]! : `(${texts.join(' .. ')})`;
+}
+const bracketed = (lua: string) => (/^[\w.]+$|^'[^'\\]*'$/.test(lua) ? lua : `(${lua})`);
+
 export interface ExplainedKey {
   readonly name: KeyName;
   readonly parts: Readonly<Record<string, string>>;
@@ -150,6 +162,7 @@ function text({ kind, half }: Variable, id: string): string {
   return halves[half === 'task' ? 1 : 2]!;
 }
 
-const luaText = ({ kind, half }: Variable) => (half ? `string.match(${kind}, '${HALF[half].lua}')` : kind);
+const luaText = ({ kind, half }: Variable, value: string = kind) =>
+  half ? `string.match(${value}, '${HALF[half].lua}')` : value;
 const formOf = ({ kind, half }: Variable) => (half ? HALF[half].form : ID_RULES[kind].form);
 const escaped = (literal: string) => literal.replace(/[{}.]/g, '\\$&');

@@ -26,6 +26,50 @@ export function namesIn(lua: string): (table: LuaTable) => string[] {
   return (table) => [...new Set(named.filter((match) => match[1] === table).map((match) => match[2] as string))];
 }
 
+/**
+ * Puts the text of a key where the code asks for it: `key.taskLock(task)` is sent as `('ade:lock:task:' .. task)`. Making the
+ * builders anew in each call would cost more than all their uses.
+ */
+export function withKeys(lua: string, spell: (name: string, parts: readonly string[]) => string): string {
+  let sent = '';
+  let at = 0;
+  for (const match of lua.matchAll(COMMENT_TEXT_OR_NAME)) {
+    const [found, table, name] = match;
+    const open = match.index + found.length;
+    if (table !== 'key' || lua[open] !== '(' || match.index < at) continue;
+    const { parts, end } = argumentsAt(lua, open);
+    sent +=
+      lua.slice(at, match.index) +
+      spell(
+        name as string,
+        parts.map((part) => withKeys(part, spell)),
+      );
+    at = end;
+  }
+  return sent + lua.slice(at);
+}
+
+const TEXT_OR_PUNCTUATION = new RegExp(`${COMMENT_OR_TEXT.source}|[()\\[\\]{},]`, 'g');
+
+/** What stands between the bracket at `open` and the one that closes it, parted at its commas. */
+function argumentsAt(lua: string, open: number): { parts: string[]; end: number } {
+  const parts: string[] = [];
+  let depth = 0;
+  let from = open + 1;
+  TEXT_OR_PUNCTUATION.lastIndex = open;
+  for (let match = TEXT_OR_PUNCTUATION.exec(lua); match; match = TEXT_OR_PUNCTUATION.exec(lua)) {
+    const [mark] = match;
+    if (mark === '(' || mark === '[' || mark === '{') depth++;
+    else if (mark === ')' || mark === ']' || mark === '}') depth--;
+    if ((mark === ',' && depth === 1) || depth === 0) {
+      parts.push(lua.slice(from, match.index).trim());
+      from = match.index + 1;
+    }
+    if (depth === 0) return { parts: parts.filter((part) => part !== ''), end: from };
+  }
+  throw new Error(`a bracket is not closed: ${lua.slice(open, open + 80)}`);
+}
+
 /** What a script declared, in the order in which the call gives it. */
 export interface Declared {
   readonly keys: readonly string[];

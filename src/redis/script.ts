@@ -3,8 +3,8 @@ import { actorText } from '../actor.ts';
 import { ReeveError, reason } from '../errors.ts';
 import type { Connection, RedisClient } from './connection.ts';
 import { redisFailure } from './failure.ts';
-import { KEY_TABLE, type KeyName, type KeyspaceOptions, luaKeyspace } from './keys.ts';
-import { type Args, type ArgType, byPosition, type LuaTable, namesIn, readLua } from './script-text.ts';
+import { KEY_TABLE, type KeyName, type KeyspaceOptions, luaKey, luaKeyspace } from './keys.ts';
+import { type Args, type ArgType, byPosition, type LuaTable, namesIn, readLua, withKeys } from './script-text.ts';
 
 type ArgValue<T extends ArgType> = T extends 'string' ? string : T extends 'number' ? number : unknown;
 
@@ -84,8 +84,8 @@ export function defineScript<const K extends string, const A extends Args, R, co
     source(variant) {
       let source = sources.get(variant);
       if (!source) {
-        const builders = used('key').length > 0 ? [luaKeyspace(variant.keyspace, used('key') as KeyName[])] : [];
-        const text = [...(variant.shebang ? ['#!lua'] : []), ...builders, ...body].join('\n');
+        const spelt = withKeys(body.join('\n'), (name, parts) => luaKey(variant.keyspace, name as KeyName, parts));
+        const text = [...(variant.shebang ? ['#!lua'] : []), spelt].join('\n');
         source = { lua: text, sha: createHash('sha1').update(text).digest('hex') };
         sources.set(variant, source);
       }

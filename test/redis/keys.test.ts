@@ -29,6 +29,7 @@ import {
   type KeyspaceOptions,
   keyReader,
   keyspace,
+  luaKey,
   luaKeyspace,
 } from '../../src/redis/keys.ts';
 import { startTestRedis } from '../support/redis.ts';
@@ -428,6 +429,24 @@ return made`;
       expect(made).toEqual(calls.map(([name, parts]) => build(options, name, parts)));
     });
     await fc.assert(property, { numRuns: 40 });
+  });
+
+  test.each(SPACES)('and so it does where the key is written out in place: %j', async (options) => {
+    const property = fc.asyncProperty(ids, async (valid) => {
+      const calls = KEY_NAMES.map((name) => [name, partsFrom(name, valid)] as const);
+      const given = calls.flatMap(([, parts]) => parts);
+      let at = 0;
+      const texts = calls.map(([name, parts]) =>
+        luaKey(
+          options,
+          name,
+          parts.map(() => `ARGV[${++at}]`),
+        ),
+      );
+      const made = await redis.eval(`return { ${texts.join(', ')} }`, 0, ...given);
+      expect(made).toEqual(calls.map(([name, parts]) => build(options, name, parts)));
+    });
+    await fc.assert(property, { numRuns: 10 });
   });
 
   test('Lua gets only the builders that were asked for', () => {

@@ -95,6 +95,26 @@ describe('a definition', () => {
     expect(await (await aRoom()).scripts.run(script, {}, {})).toBe('basebase');
   });
 
+  test('is sent with its keys written out where it asks for them, one within another too', async () => {
+    const script = defineScript({
+      file: await lua(
+        "local t = { 'T-1' } -- key.taskLock(x)\nreturn { key.lockRegistry(), key.taskLock(t[1]), key.taskStatus(string.sub(key.taskLock('(,'), 1, 3)) }",
+      ),
+      keys: [],
+      args: {},
+      reply: anything,
+    });
+    const { lua: text } = script.source({ keyspace: { mode: 'standalone' }, shebang: false });
+
+    expect(text).toContain('-- key.taskLock(x)');
+    expect(text).toContain(
+      "{ 'ade:lock:registry', ('ade:lock:task:' .. (t[1])), ('odyssey:task:' .. (string.sub(('ade:lock:task:' .. '(,'), 1, 3)) .. ':status') }",
+    );
+    expect(() => script.source({ keyspace: { mode: 'cluster' }, shebang: true })).not.toThrow();
+    const few = defineScript({ file: await lua('return key.taskLock()'), keys: [], args: {}, reply: anything });
+    expect(() => few.source({ keyspace: { mode: 'standalone' }, shebang: false })).toThrow('key.taskLock takes task');
+  });
+
   test('is sent with positions for names, and with its comments and texts as they are', async () => {
     const script = defineScript({
       file: await lua(
