@@ -87,8 +87,12 @@ export const EVENTS = {
   'approval:requested': { stream: 'approval', says: 'A reviewer was asked', payload: ofApproval },
   'approval:approved': { stream: 'approval', says: 'A reviewer agreed', payload: ofApproval },
 
-  'lock:acquired': { stream: 'lock', says: 'A lock was granted', payload: ofLock },
-  'lock:released': { stream: 'lock', says: 'A lock was given back', payload: ofLock },
+  'lock:acquired': {
+    stream: 'lock',
+    says: 'A lock was granted; `with` names what a task takes together with its own',
+    payload: ofLock,
+  },
+  'lock:released': { stream: 'lock', says: 'A lock was given back; `with` as above', payload: ofLock },
   'lock:expired': { stream: 'lock', says: 'The holder of a lock fell silent', payload: z.looseObject({ lock: text }) },
   'lock:queued': { stream: 'lock', says: 'An agent waits for a lock', payload: ofLock },
   'lock:promoted': { stream: 'lock', says: 'A waiting agent is next', payload: ofLock },

@@ -76,6 +76,8 @@ function configText(files: ServerFiles, address: RedisAddress): string {
     ['save', ''],
     // Tasks and locks must never be dropped to make room.
     ['maxmemory-policy', 'noeviction'],
+    // A small sorted set is one piece of memory that is read from its start; what runs is sought in it with every claim.
+    ['zset-max-ziplist-entries', '32'],
     // Keeps this file's name on the command line, by which a later daemon knows a leftover server as its own.
     ['set-proc-title', 'no'],
   ];

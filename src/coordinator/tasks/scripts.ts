@@ -18,6 +18,10 @@ export function words(raw: unknown): readonly string[] {
   if (!Array.isArray(raw)) throw new Error('not a list');
   return raw.map(String);
 }
+function replies(raw: unknown): readonly (readonly string[])[] {
+  if (!Array.isArray(raw)) throw new Error('not a list');
+  return raw.map(words);
+}
 const lists = (raw: unknown): string[][] => z.array(z.array(z.string())).parse(raw);
 
 export const admit = defineScript({
@@ -54,6 +58,18 @@ export const beat = defineScript({
   keys: [],
   args: { ...COMMON, task: 'string', token: 'string', extend_us: 'number', extend_agent_us: 'number' },
   reply: words,
+});
+export const usualClaims = defineScript({
+  file: new URL('./lua/usual-claims.lua', import.meta.url),
+  keys: [],
+  args: { head: 'string', window: 'number', claims: 'json', leases: 'json' },
+  reply: replies,
+});
+export const usualCompletions = defineScript({
+  file: new URL('./lua/usual-completions.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, completions: 'json' },
+  reply: replies,
 });
 export const report = defineScript({
   file: new URL('./lua/report.lua', import.meta.url),

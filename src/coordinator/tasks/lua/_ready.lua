@@ -1,19 +1,7 @@
 -- What is ready: per lane and in one order, both as sorted sets, and as a public list that shows the best of it with the
 -- best at its right end. What keeps a task from being ready is judged in one place.
 -- @include _task.lua
-
-local function is_paused(lane)
-  local pauses = key.pauses()
-  if redis.call('EXISTS', pauses) == 0 then return false end
-  local found = redis.call('HMGET', pauses, 'all', lane)
-  for at, what in ipairs({ 'all', lane }) do
-    if found[at] then
-      local ends = tonumber(cjson.decode(found[at]).ends) or 0
-      if ends == 0 or ends > now / 1000000 then return true end
-    end
-  end
-  return false
-end
+-- @include _window.lua
 
 -- Puts a ready task into the public list, beside the next better one there. Those that plain clients took from it are
 -- not there any more; beyond a few of them the place need not be exact, for the reconcile puts the list in order.
@@ -24,7 +12,8 @@ local function offer(t)
   if redis.call('ZSCORE', offered, t.task) or is_paused(t.lane) then return end
   local listed = redis.call('ZCARD', offered)
   local rank = redis.call('ZRANK', order, t.task)
-  if rank >= args.window then return end
+  -- Better ones that are not listed yet come first: it joins with them.
+  if rank >= args.window or rank > listed and is_long_enough(listed) then return end
   if rank >= listed then
     redis.call('LPUSH', queue, t.task)
   else
@@ -35,37 +24,15 @@ local function offer(t)
     end
     if placed < 1 then redis.call('RPUSH', queue, t.task) end
   end
-  redis.call('ZADD', offered, seconds(now), t.task)
+  redis.call('ZADD', offered, whole_number(now), t.task)
   if listed >= args.window then
     local worst = redis.call('LPOP', queue)
     if worst then redis.call('ZREM', offered, worst) end
   end
 end
 
--- The list is filled up from behind as it drains.
-local function refill()
-  local order, offered = key.readyOrder(), key.offeredTasks()
-  local listed = redis.call('ZCARD', offered)
-  if listed >= args.window or redis.call('ZCARD', order) <= listed then return end
-  local next = redis.call('ZRANGE', order, listed, listed)[1]
-  if not next or redis.call('ZSCORE', offered, next) then return end
-  local lane = redis.call('HGET', key.taskRecord(next), 'lane')
-  if not lane or is_paused(lane) then return end
-  redis.call('LPUSH', key.taskQueue(), next)
-  redis.call('ZADD', offered, seconds(now), next)
-end
-
--- It waits for no other task's end any more.
-local function leave_park(t)
-  if t.parked == '' then return end
-  redis.call('SREM', key.parkedTasks(t.parked), t.task)
-  note(t, 'parked', '')
-  t.parked = ''
-end
-
 -- Takes a task from wherever it was ready. False if it was on the public list and is not any more: a plain client has it.
 local function withdraw(t)
-  leave_park(t)
   redis.call('ZREM', key.readyTasks(t.lane), t.task)
   redis.call('ZREM', key.readyOrder(), t.task)
   local offered = redis.call('ZREM', key.offeredTasks(), t.task) == 1
@@ -80,7 +47,10 @@ local function is_held(t)
 end
 
 local function make_ready(t)
-  leave_park(t)
+  if t.parked ~= '' then
+    note(t, 'parked', '')
+    t.parked = ''
+  end
   set_status(t, 'pending')
   redis.call('ZADD', key.readyTasks(t.lane), t.score, t.task)
   redis.call('ZADD', key.readyOrder(), t.score, t.task)

@@ -12,26 +12,7 @@ local function grant_item(item)
   return token
 end
 
--- The running task that a claim on a resource would collide with: the same thing or one beneath it, or a folder above.
-local function collision(claims, task)
-  for _, claim in ipairs(claims) do
-    local sets = claim[3] == 's' and { key.heldExclusive() } or { key.heldExclusive(), key.heldShared() }
-    for _, set in ipairs(sets) do
-      if redis.call('EXISTS', set) == 1 then
-        local found = redis.call('ZRANGEBYLEX', set, '[' .. claim[4], '(' .. claim[4] .. '\255', 'LIMIT', 0, 2)
-        for _, above in ipairs(claim[5]) do
-          for _, member in ipairs(redis.call('ZRANGEBYLEX', set, '[' .. above .. '\0', '(' .. above .. '\1', 'LIMIT', 0, 2)) do
-            found[#found + 1] = member
-          end
-        end
-        for _, member in ipairs(found) do
-          local holder = string.match(member, '%z(.*)$')
-          if holder and holder ~= task then return holder end
-        end
-      end
-    end
-  end
-end
+-- @include _collision.lua
 
 -- Why the lock of an item is not to be had now: nil, 'held', or 'overdue' if a lease that is over stands there.
 local function obstacle(item)
@@ -48,14 +29,16 @@ end
 
 -- Everything a lease consists of. The task lock comes last: it is dearest to hold in vain.
 local function take(t, items, claims, status)
+  together = {}
   for _, item in ipairs(items) do t.token = grant_item(item) end
+  tell_of_all('acquired', '","fencing_token":"' .. t.token .. '",')
   for _, claim in ipairs(claims) do redis.call('ZADD', marks_for(claim), 0, mark_of(claim, t.task)) end
   t.agent, t.lock_id, t.claimed_at = args.agent, args.lock_id, now_text
   local deadline = t.timeout > 0 and now + t.timeout * 1000000 or 0
   note(t, 'agent', t.agent, 'lock_id', t.lock_id, 'token', t.token, 'claimed_at', now_text, 'lease_class', args.lease_class,
     'deadline', deadline > 0 and seconds(deadline) or '', 'note', '', 'percent', '')
   redis.call('HSET', key.agentClaims(t.agent), t.task, t.lock_id)
-  redis.call('ZADD', key.runningTasks(), seconds(deadline > 0 and math.min(deadline, ends) or ends), t.task)
+  redis.call('ZADD', key.runningTasks(), whole_number(deadline > 0 and math.min(deadline, ends) or ends), t.task)
   set_status(t, status)
   move(t, 'APPROVED', 'APPLYING')
   redis.call('HSET', key.taskExecution(t.ade), 'started_at', now_text, 'agent_id', t.agent, 'retry_count', t.attempts)
@@ -74,10 +57,6 @@ local function infer(t, agent, status, lease_us)
   read_fence(item)
   local said = redis.call('GET', key.taskStatus(t.task))
   if redis.call('EXISTS', item.lock) == 0 then
-    -- Whoever had it before fell silent, and nobody has said so yet: afterwards nothing would tell of it any more.
-    if item.state == 'held' then
-      tell(item, 'expired', item.last_holder, '","lock_id":"' .. item.last_lock_id .. '","fencing_token":"' .. whole_number(item.token) .. '"}')
-    end
     take(t, { item }, {}, status)
   else
     -- Somebody outside the queue has its lock: looked at again soon.

@@ -4,13 +4,33 @@
 --   args.lock_id   which lease
 --   args.publish, args.grace_us    see the locks' _locks.lua; on one server only
 --   args.window    how many ready tasks the public list shows
--- @include ../../../redis/lua/_time.lua
-local now = now_us()
-local now_text = iso_time(now)
+-- @include ../../locks/lua/_now.lua
 local whole = true
 local registry, waiting, stream = key.lockRegistry(), key.waitedLocks(), key.events('lock')
 local index, waitfor
 -- @include ../../locks/lua/_lock.lua
+
+-- The locks of a lease are taken and given back together: one event names them all. Of a place nobody else is told.
+local tell_of_one, together = tell, nil
+local function tell(item, word, agent, facts)
+  if not together or word ~= 'acquired' and word ~= 'released' then return tell_of_one(item, word, agent, facts) end
+  if item.kind ~= 'a' then redis.call(args.publish, item.channel, word .. ':' .. agent) end
+  together[#together + 1] = item.kind == 'a' and 'agent:' .. agent or string.sub(item.lock, 10)
+end
+
+-- They are taken in this order: place, resources, task; and named as they are given back, from the task on.
+local function tell_of_all(word, facts)
+  local names = together
+  together = nil
+  if #names == 0 then return end
+  if names[2] and word == 'acquired' then
+    table.insert(names, 1, table.remove(names))
+    table.insert(names, (table.remove(names, 2)))
+  end
+  redis.call('XADD', stream, 'MAXLEN', '~', ctx.keep, '*', 'event', 'lock:' .. word, 'timestamp', now_text, 'payload',
+    '{"lock":"' .. names[1] .. '","agent_id":"' .. args.agent .. '","lock_id":"' .. args.lock_id .. facts
+      .. '"with":[' .. (names[2] and '"' .. table.concat(names, '","', 2) .. '"' or '') .. ']}', 'source', ctx.source)
+end
 
 -- The lock fragments speak for args.agent under args.lock_id.
 local function act_as(agent, lock_id)
@@ -86,13 +106,15 @@ end
 
 local function write_progress()
   local counts = key.taskCounts()
-  for field, by in pairs(tally) do
-    if by ~= 0 then redis.call('HINCRBY', counts, field, by) end
-  end
-  tally = {}
   local c = redis.call('HMGET', counts, 'total', 'pending', 'in_progress', 'completed', 'failed', 'blocked')
-  redis.call('HSET', key.progress(), 'total', c[1] or 0, 'pending', c[2] or 0, 'in_progress', c[3] or 0, 'completed', c[4] or 0,
-    'failed', c[5] or 0, 'blocked', c[6] or 0)
+  local total, pending, in_progress = c[1] or 0, (c[2] or 0) + (tally.pending or 0), (c[3] or 0) + (tally.in_progress or 0)
+  local completed, failed, blocked = (c[4] or 0) + (tally.completed or 0), (c[5] or 0) + (tally.failed or 0), (c[6] or 0) + (tally.blocked or 0)
+  if next(tally) then
+    redis.call('HSET', counts, 'pending', pending, 'in_progress', in_progress, 'completed', completed, 'failed', failed, 'blocked', blocked)
+  end
+  redis.call('HSET', key.progress(), 'total', total, 'pending', pending, 'in_progress', in_progress, 'completed', completed,
+    'failed', failed, 'blocked', blocked)
+  tally = {}
 end
 
 local function set_status(t, status)

@@ -25,12 +25,14 @@ end
 -- Ends the lease of a task and all that hangs on it. Locks that are lost already are left as they are.
 local function end_work(t)
   act_as(t.agent, t.lock_id)
+  together = {}
   free_if_mine(task_item(t.ade))
   for _, claim in ipairs(claims_of(t)) do
     redis.call('ZREM', marks_for(claim), mark_of(claim, t.task))
     free_if_mine(resource_item(claim))
   end
   free_if_mine(place_item(t.agent))
+  tell_of_all('released', '",')
   redis.call('ZREM', key.runningTasks(), t.task)
   redis.call('HDEL', key.agentClaims(t.agent), t.task)
   local agent = key.agent(t.agent)

@@ -20,4 +20,4 @@ for _, id in ipairs(released) do
   if t and t.status == 'blocked' then settle(t) end
 end
 if #released > 0 then write_progress() end
-return { resumed, released, redis.call('ZRANGEBYSCORE', key.runningTasks(), '-inf', seconds(now), 'LIMIT', 0, args.limit) }
+return { resumed, released, redis.call('ZRANGEBYSCORE', key.runningTasks(), '-inf', whole_number(now), 'LIMIT', 0, args.limit) }

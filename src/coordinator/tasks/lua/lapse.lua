@@ -16,5 +16,5 @@ if not mine or is_over(mine) then return { 'LOST', t.lock_id, t.agent } end
 local deadline = tonumber(redis.call('HGET', key.taskRecord(t.task), 'deadline')) or 0
 if deadline > 0 and deadline * 1000000 <= now then return { 'TIMEOUT', t.lock_id, t.agent } end
 local ends = ends_us(mine)
-redis.call('ZADD', key.runningTasks(), seconds(deadline > 0 and math.min(deadline * 1000000, ends) or ends), t.task)
+redis.call('ZADD', key.runningTasks(), whole_number(deadline > 0 and math.min(deadline * 1000000, ends) or ends), t.task)
 return { 'ALIVE' }

@@ -24,7 +24,7 @@ else
     local lane = redis.call('HGET', key.taskRecord(id), 'lane')
     if not redis.call('ZSCORE', offered, id) and not is_paused(lane) then
       redis.call('LPUSH', queue, id)
-      redis.call('ZADD', offered, seconds(now), id)
+      redis.call('ZADD', offered, whole_number(now), id)
       redis.call('PUBLISH', key.readyChannel(), lane)
     end
   end

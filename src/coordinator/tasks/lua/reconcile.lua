@@ -31,18 +31,16 @@ local paused = redis.call('EXISTS', key.pauses()) == 1
 for _, id in ipairs(redis.call('ZRANGE', order, 0, args.window - 1)) do
   if not paused or not is_paused(redis.call('HGET', key.taskRecord(id), 'lane')) then wanted[#wanted + 1] = id end
 end
-local same = not doubled and #foreign == 0 and #wanted == redis.call('LLEN', queue)
-if same then
-  local now_listed = redis.call('LRANGE', queue, 0, -1)
-  for at = 1, #wanted do
-    if now_listed[#now_listed + 1 - at] ~= wanted[at] then same = false end
-  end
+local now_listed = redis.call('LRANGE', queue, 0, -1)
+local same = not doubled and #foreign == 0 and (#now_listed == #wanted or #now_listed < #wanted and is_long_enough(#now_listed))
+for at = 1, #now_listed do
+  if now_listed[#now_listed + 1 - at] ~= wanted[at] then same = false end
 end
 if not same then
   redis.call('DEL', queue, offered)
   for _, id in ipairs(wanted) do
     redis.call('LPUSH', queue, id)
-    redis.call('ZADD', offered, seconds(now), id)
+    redis.call('ZADD', offered, whole_number(now), id)
   end
 end
 write_progress()
