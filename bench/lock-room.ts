@@ -1,20 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { systemClock } from '../src/clock.ts';
 import { LockChannels } from '../src/coordinator/locks/channels.ts';
 import { Locks } from '../src/coordinator/locks/locks.ts';
 import { Waiter } from '../src/coordinator/locks/waiter.ts';
-import { EventLog } from '../src/events/event-log.ts';
-import { silentLog } from '../src/log.ts';
-import { connectionOptions } from '../src/redis/address.ts';
-import { connectRedis } from '../src/redis/connection.ts';
-import { findRedisServer } from '../src/redis/find-server.ts';
-import { keyspace } from '../src/redis/keys.ts';
-import { createScripts } from '../src/redis/script.ts';
-import { redisServer } from '../src/redis/server.ts';
+import { openBenchRedis } from './bench-redis.ts';
 
 export interface LockRoom extends AsyncDisposable {
   readonly locks: Locks;
@@ -23,57 +12,12 @@ export interface LockRoom extends AsyncDisposable {
   readonly redis: Redis;
 }
 
-/**
- * A Redis of its own on a loopback port, as over a network, and without its append-only file: what a disk costs is the
- * server's affair, and the same for everyone who writes as much.
- */
+/** The locks as the daemon has them, on a Redis of their own. */
 export async function openLockRoom(): Promise<LockRoom> {
-  const dir = await mkdtemp(join(tmpdir(), 'reeve-bench-'));
-  const path = process.env.PATH ?? '';
-  const cacheDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'reeve');
-  const server = redisServer({
-    find: () => findRedisServer({ dataDir: dir, cacheDir, path, env: process.env, clock: systemClock, log: silentLog }),
-    dir,
-    listen: { port: await freePort() },
-    path,
-    clock: systemClock,
-    log: silentLog,
-  });
-  await server.start();
-  const options = connectionOptions(server.address());
-  const connection = connectRedis({
-    target: () => ({ kind: 'standalone', address: 'bench', options }),
-    clock: systemClock,
-    log: silentLog,
-    commandTimeoutMs: 30_000,
-    connectTimeoutMs: 10_000,
-    name: 'bench',
-  });
-  await connection.start();
-  const redis = new Redis(options);
-  await redis.config('SET', 'appendonly', 'no');
-  const spelling = { mode: 'standalone' } as const;
-  const keys = keyspace(spelling);
-  const context = () => ({ shift_us: 0, keep: 10_000, source: 'bench' });
-  const scripts = createScripts({ connection, keyspace: spelling, context });
-  const events = new EventLog({ connection, keys, scripts });
+  const base = await openBenchRedis();
+  const { connection, spelling, scripts, events, redis } = base;
   const limits = () => ({ leaseMs: 30_000, maxLeaseMs: 900_000, depth: 1000 });
   const locks = new Locks({ connection, keyspace: spelling, scripts, events, limits });
   const waiter = new Waiter({ locks, channels: new LockChannels(connection), clock: systemClock });
-  const close = async () => {
-    redis.disconnect();
-    await connection.stop();
-    await server.stop();
-    await rm(dir, { recursive: true, force: true });
-  };
-  return { locks, waiter, redis, [Symbol.asyncDispose]: close };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
+  return { locks, waiter, redis, [Symbol.asyncDispose]: () => base[Symbol.asyncDispose]() };
 }
