@@ -27,7 +27,7 @@ export function fromText(schema: TextSchema, text: string): unknown {
     const item = itemSchema(schema);
     return listOf(text).map((part) => (typeof part === 'string' ? fromText(item, part) : part));
   }
-  if (types.has('object')) return jsonOr(text, text);
+  if (types.has('object')) return jsonOr(text, pairsOr(text, text));
   return text;
 }
 
@@ -58,3 +58,14 @@ function jsonOr<T>(text: string, otherwise: T): unknown {
     return otherwise;
   }
 }
+
+/** Lines of NAME=VALUE, as a person types an object. A number stays text: 1.10 is a version, too. */
+function pairsOr<T>(text: string, otherwise: T): Record<string, unknown> | T {
+  const pairs = text.split('\n').map((line) => /^([A-Za-z_][\w-]*)=(.*)$/.exec(line));
+  if (!pairs.every((pair) => pair !== null)) return otherwise;
+  return Object.fromEntries(
+    pairs.map(([, name = '', value = '']) => [name, isNumber(value) ? value : jsonOr(value, value)]),
+  );
+}
+
+const isNumber = (text: string): boolean => text.trim() !== '' && Number.isFinite(Number(text));

@@ -17,6 +17,12 @@ describe('a text is read as what the schema wants', () => {
     ['a list in JSON of texts that are numbers', { type: 'array', items: { type: 'integer' } }, '["1", 2]', [1, 2]],
     ['an empty list', { type: 'array' }, '', []],
     ['an object', { type: 'object' }, '{"a": 1}', { a: 1 }],
+    [
+      'an object as people type it',
+      { type: 'object' },
+      'a=b c\nversion=1.10\ntags=["x"]',
+      { a: 'b c', version: '1.10', tags: ['x'] },
+    ],
     ['one of several forms', { anyOf: [{ type: 'boolean' }, { type: 'integer' }] }, '12', 12],
     ['a list or a word', { anyOf: [{ type: 'array', items: { type: 'integer' } }, { type: 'null' }] }, '1,2', [1, 2]],
     ['several types at once', { type: ['number', 'null'] }, '3', 3],
@@ -31,6 +37,7 @@ describe('a text is read as what the schema wants', () => {
     [{ type: 'number' }, ' '],
     [{ type: 'number' }, 'Infinity'],
     [{ type: 'object' }, '{broken'],
+    [{ type: 'object' }, 'a=b\nand more'],
   ])('what does not fit %j is left as it is, for the schema to refuse: %j', (schema, text) => {
     expect(fromText(schema, text)).toBe(text);
   });

@@ -47,7 +47,7 @@ export interface Argument {
 export interface Option {
   readonly flag: string;
   readonly property: string;
-  readonly type: 'boolean' | 'text';
+  readonly type: 'boolean' | 'object' | 'text';
   readonly placeholder: string;
   readonly description: string;
 }
@@ -148,7 +148,7 @@ function option(name: string, property: Property, isRequired: boolean): Option {
   return {
     flag,
     property: name,
-    type: property.type === 'boolean' ? 'boolean' : 'text',
+    type: property.type === 'boolean' || property.type === 'object' ? property.type : 'text',
     placeholder: placeholder(name, property),
     description: `${property.description ?? ''}${notes ? ` (${notes})` : ''}`,
   };

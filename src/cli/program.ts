@@ -32,7 +32,6 @@ type Run = (typed: Typed) => Promise<void>;
 export function buildProgram(manifest: Manifest, argv: readonly string[], run: Run): Commander {
   const program = new Commander('reeve')
     .description('Mirrors agent assets, hands out work, holds the locks, asks people before anything risky.')
-    .version(manifest.version, '-V, --version')
     .showSuggestionAfterError()
     .addHelpText(
       'after',
@@ -44,6 +43,8 @@ export function buildProgram(manifest: Manifest, argv: readonly string[], run: R
     .filter((command) => isMeant(command, words))
     .toSorted((one, other) => one.words.length - other.words.length)
     .at(-1);
+  // `reeve asset get ID --version 1.0.0` asks for a version of the asset.
+  if (!meant?.options.some(({ flag }) => flag === '--version')) program.version(manifest.version, '-V, --version');
   for (const command of manifest.commands) {
     const leaf = addName(program, command);
     // The others are only names in the help; their options need not be made.
@@ -93,7 +94,10 @@ function descend(parent: Commander, word: string): Commander {
 }
 
 function optionOf({ flag, type, placeholder, description }: Option): CommanderOption {
-  return new CommanderOption(type === 'boolean' ? `${flag} [yes|no]` : `${flag} <${placeholder}>`, description);
+  const option = new CommanderOption(type === 'boolean' ? `${flag} [yes|no]` : `${flag} <${placeholder}>`, description);
+  // Given again, further parts of one object; of anything else the last one counts.
+  if (type === 'object') option.argParser((value: string, before?: string) => (before ? `${before}\n${value}` : value));
+  return option;
 }
 
 function typed(command: Command, leaf: Commander): Typed {

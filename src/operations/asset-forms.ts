@@ -78,6 +78,10 @@ export const writtenOutput = z.object({
   commit: z.string().optional().describe('The new commit; none if nothing had to change'),
   github_sha: z.string().optional().describe('Blob SHA of the new manifest'),
   source: z.string(),
+  held: z
+    .object({ id: z.string(), says: z.string(), next: z.string() })
+    .optional()
+    .describe('The commit is made, but readers see the version before it until a person releases the change'),
 });
 
 export const pathReport = z

@@ -3,6 +3,7 @@ import { ReeveError } from '../errors.ts';
 import { CATEGORIES } from '../registry/category.ts';
 import { createManifestParser } from '../registry/manifest.ts';
 import { checkedWrite, editManifest, newManifest } from '../registry/manifest-edit.ts';
+import type { Registry } from '../registry/registry.ts';
 import { assetOutput, listOutput, sourceInput, versionEntry, writtenOutput } from './asset-forms.ts';
 import { defineOperation, type Operation } from './operation.ts';
 
@@ -202,7 +203,10 @@ export const assetOperations: readonly Operation[] = [
     access: 'operate',
     input: z.object({
       id,
-      set: z.looseObject({}).optional().describe('Parts to set, such as {"version":"1.1.0"}'),
+      set: z
+        .looseObject({})
+        .optional()
+        .describe('Parts to set, such as {"version":"1.1.0"}, or version=1.1.0 on the command line'),
       text: z
         .string()
         .optional()
@@ -219,7 +223,8 @@ export const assetOperations: readonly Operation[] = [
       args: ['id'],
       local: 'asset-update',
       examples: [
-        `reeve asset update http_request --set '{"version":"1.1.0"}'`,
+        'reeve asset update http_request --set version=1.1.0 --set "description=Sends a request"',
+        `reeve asset update http_request --set '{"tags":["http"]}'`,
         'reeve asset update http_request --text manifest.yaml --if-match 3f2a91c…',
       ],
     },
@@ -235,7 +240,8 @@ export const assetOperations: readonly Operation[] = [
         message: words ?? `Update ${after.id} to ${after.version}`,
         by: caller.id,
       });
-      return { id: after.id, path, commit, github_sha: after.github_sha, source: shelf.name };
+      const held = await heldAt(shelf.registry, path);
+      return { id: after.id, path, commit, github_sha: after.github_sha, source: shelf.name, ...held };
     },
   }),
   defineOperation({
@@ -256,10 +262,18 @@ export const assetOperations: readonly Operation[] = [
         { path, base },
         { message: words ?? `Remove ${asset.id}`, by: caller.id },
       );
-      return { id: asset.id, path, commit, source: shelf.name };
+      return { id: asset.id, path, commit, source: shelf.name, ...(await heldAt(shelf.registry, path)) };
     },
   }),
 ];
+
+/** Whether a guard keeps back what was written there. */
+async function heldAt(registry: Registry, path: string) {
+  const record = await registry.path(path);
+  if (record?.status !== 'held' || !record.hold) return {};
+  const next = `reeve asset release ${record.hold} --reason WHY`;
+  return { held: { id: record.hold, says: record.problem?.message ?? '', next } };
+}
 
 /** An If-Match header may come in quotes. */
 function refuseChanged(id: string, expected: string | undefined, actual: string): void {

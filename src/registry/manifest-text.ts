@@ -2,6 +2,7 @@ import type { Problem } from './path-record.ts';
 
 /** Larger files are not even fetched: a listing knows the size. */
 export const MAX_MANIFEST_BYTES = 512 * 1024;
+export const TOO_LARGE_HINT = 'Keep long text in a file of its own beside the manifest.';
 
 const LFS = 'version https://git-lfs.github.com/spec/';
 
@@ -9,7 +10,7 @@ const LFS = 'version https://git-lfs.github.com/spec/';
 export function textOf(bytes: Uint8Array): string | Problem {
   if (bytes.byteLength > MAX_MANIFEST_BYTES) {
     const message = `the file has ${bytes.byteLength} bytes, more than ${MAX_MANIFEST_BYTES}`;
-    return { code: 'TOO_LARGE', message, hint: 'Keep long text in a file of its own beside the manifest.' };
+    return { code: 'TOO_LARGE', message, hint: TOO_LARGE_HINT };
   }
   if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)) {
     return { code: 'UTF16', message: 'the file is UTF-16', hint: 'Save it as UTF-8.', line: 1, column: 1 };

@@ -4,7 +4,7 @@ import { type Claim, resolveClaims } from './claims.ts';
 import { isMassDelete, widened } from './guards.ts';
 import { type Hold, type HoldKind, holdId } from './holds.ts';
 import type { Parsed } from './manifest.ts';
-import { MAX_MANIFEST_BYTES } from './manifest-text.ts';
+import { MAX_MANIFEST_BYTES, TOO_LARGE_HINT } from './manifest-text.ts';
 import { type PathRecord, type Problem, servedSha } from './path-record.ts';
 import type { Change, ListedFile, Plan, PlanInput } from './plan.ts';
 
@@ -249,7 +249,7 @@ export class PlanDraft {
     const problem: Problem = {
       code: hold.kind.toUpperCase().replaceAll('-', '_'),
       message: hold.says,
-      hint: `To let it through: reeve asset release ${hold.id}`,
+      hint: `To let it through: reeve asset release ${hold.id} --reason WHY`,
     };
     this.#paths.set(path, { ...kept, status: 'held', hold: hold.id, since: hold.since, problem });
   }
@@ -263,7 +263,7 @@ function refusal({ kind, size }: ListedFile): Exclude<Parsed, { outcome: 'ok' }>
   if (kind === 'submodule') return { outcome: 'skipped', reason: 'it is a submodule' };
   if (size <= MAX_MANIFEST_BYTES) return undefined;
   const message = `the file has ${size} bytes, more than ${MAX_MANIFEST_BYTES}`;
-  return { outcome: 'bad', code: 'TOO_LARGE', message };
+  return { outcome: 'bad', code: 'TOO_LARGE', message, hint: TOO_LARGE_HINT };
 }
 
 /** The part of a record that says what is served. */

@@ -87,19 +87,20 @@ async function reconcileOnce(work: Reconciler, question: SyncQuestion): Promise<
   const repaired = question.dryRun ? { ids: [], isLost: false } : await heal(work);
   const known = await registry.known();
   const isWhole = known.commit !== undefined && !question.full && !repaired.isLost;
-  const head = await askHead(work, question, isWhole ? known.commit : undefined);
+  const seen = waitingCommit(known) ?? known.commit;
+  const head = await askHead(work, question, isWhole ? seen : undefined);
   const isReleased = head.outcome === 'unchanged' && (await registry.hasReleased());
   onProgress({ phase: 'resolve', done: 1, total: 1 });
   if (head.outcome === 'unchanged' && !isReleased && known.configFingerprint === fingerprint) {
     const { commit } = known;
-    if (question.barrier && question.barrier !== commit) return { outcome: 'lagging', commit };
+    if (question.barrier && question.barrier !== seen) return { outcome: 'lagging', commit };
     await settle(work, question);
     return repaired.ids.length > 0
       ? { outcome: 'repaired', commit, ids: repaired.ids }
       : { outcome: 'unchanged', commit };
   }
 
-  const commit = head.outcome === 'at' ? head.commit : known.commit!;
+  const commit = head.outcome === 'at' ? head.commit : (isReleased ? known.commit : seen)!;
   const identity = head.outcome === 'at' ? head.identity : undefined;
   if (!question.dryRun) await registry.mark({ sync_status: 'syncing', fence: work.fence });
   const believed: Known = isWhole ? known : { ...known, configFingerprint: undefined };
@@ -171,6 +172,10 @@ async function heal({
   }
   return repaired.outcome === 'repaired' ? { ids: repaired.ids, isLost: false } : { ids: [], isLost: true };
 }
+
+/** The commit that waits for a person as a whole. It has been looked at: while it is the head, nothing is new. */
+const waitingCommit = ({ holds }: Known): string | undefined =>
+  [...holds.values()].find(({ kind, released }) => kind === 'history-rewrite' && !released)?.commit;
 
 async function askHead(
   { named, signal }: Reconciler,

@@ -199,13 +199,8 @@ export class SourceRunner {
   /** Written once, at the end. A poll that found nothing new leaves no run behind. */
   async #well(run: RunRecord, outcome: SyncOutcome, asked: Asked): Promise<void> {
     if (asked.dryRun) return this.records.addRun(run);
-    const before = await this.records.read();
-    const state =
-      outcome.outcome === 'held'
-        ? 'held'
-        : outcome.outcome === 'unchanged' && before.state === 'held'
-          ? 'held'
-          : 'idle';
+    const [before, holds] = await Promise.all([this.records.read(), this.#options.registry.holds()]);
+    const state = holds.some(({ released }) => !released) ? 'held' : 'idle';
     const now = isoTime(this.#options.clock);
     const identity = outcome.identity ?? before.identity;
     const since = before.state === state ? before.since : now;

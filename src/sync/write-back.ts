@@ -1,6 +1,8 @@
+import picomatch from 'picomatch';
 import type { Clock } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
 import type { ManifestWrite } from '../registry/manifest-edit.ts';
+import { hostility } from './paths.ts';
 import type { NamedSource } from './source.ts';
 import type { Sync } from './sync.ts';
 
@@ -38,6 +40,7 @@ export class WriteBack {
         name: source,
         known: this.#options.sources.map(({ name }) => name).join(', '),
       });
+    refuseUnseen(named, write.path);
     const before = this.#turns.get(source) ?? Promise.resolve();
     const turn = before.then(() => this.#commit(named, write, as));
     this.#turns.set(
@@ -45,8 +48,18 @@ export class WriteBack {
       turn.catch(() => {}),
     );
     const written = await turn;
-    await this.#options.sync.ask(source, { trigger: 'write', barrier: written.commit })[0]!.done;
+    await this.#bring(source, written.commit);
     return written;
+  }
+
+  /** Another daemon may be at it, and may have looked before the commit was there. */
+  async #bring(source: string, commit: string): Promise<void> {
+    const { sync, clock } = this.#options;
+    for (let attempt = 1; attempt <= TRIES; attempt++) {
+      const { outcome } = await sync.ask(source, { trigger: 'write', barrier: commit })[0]!.done;
+      if (outcome !== 'busy') return;
+      await clock.sleep(BETWEEN_MS);
+    }
   }
 
   async #commit({ name, source }: NamedSource, { path, bytes, base }: ManifestWrite, { message, by }: WriteAs) {
@@ -74,4 +87,14 @@ export class WriteBack {
     if (wait > 0) await clock.sleep(wait, signal);
     this.#lastAt.set(name, clock.now());
   }
+}
+
+/** A file that no sync would look at must not be written either: it would be no asset. */
+function refuseUnseen({ include, name }: NamedSource, path: string): void {
+  const why = hostility(path);
+  if (why)
+    throw new ReeveError('ASSET_INVALID', { problem: `the path ${JSON.stringify(path)} cannot be used: ${why}` });
+  if (picomatch.isMatch(path, [...include], { dot: true })) return;
+  const problem = `${path} is none of the files that ${name} is searched for: ${include.join(', ')}`;
+  throw new ReeveError('ASSET_INVALID', { problem });
 }

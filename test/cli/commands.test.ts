@@ -111,6 +111,33 @@ async function aHold(): Promise<string> {
   return hold.id;
 }
 
+test('a version that is asked for is one of the asset, not of reeve', async () => {
+  expect(await run('asset', 'get', 'kept', '--version', '9.9.9')).toMatchObject({ code: 3 });
+  expect(onlyObject(await run('asset', 'get', 'kept', '--version', '1.0.0', '--json'))).toMatchObject({ id: 'kept' });
+  expect(await run('asset', 'list', '--version')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\d+\.\d+/),
+  });
+});
+
+test('parts of an asset are set as NAME=VALUE, several at once', async () => {
+  const ran = await run(
+    'asset',
+    'update',
+    'changed',
+    '--set',
+    'version=1.0.5',
+    '--set',
+    'description=a: "b"',
+    '--json',
+  );
+  expect(ran).toMatchObject({ code: 0 });
+  expect(onlyObject(await run('asset', 'get', 'changed', '--json'))).toMatchObject({
+    version: '1.0.5',
+    description: 'a: "b"',
+  });
+});
+
 describe.each(shortOnes.map((command) => ({ name: command.words.join(' '), ...command })))('reeve $name', (command) => {
   const words = [...command.words, ...(ARGUMENTS[command.name] ?? [])];
 

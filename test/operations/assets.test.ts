@@ -132,6 +132,33 @@ describe('changing', () => {
     expect(await readFile(path, 'utf8')).toBe(before);
   });
 
+  test('a path that leads out, or that no sync looks at, is refused before it is written', async () => {
+    const manifest = { id: 'ping', version: '1.0.0', category: 'prompt', name: 'Ping', description: 'Says pong' };
+    for (const path of [
+      '../../ping.yaml',
+      '/etc/ping.yaml',
+      '.git/manifest.yaml',
+      'notes/ping.txt',
+      'prompts/\u202eping.yaml',
+    ]) {
+      await expect(ask('assets.create', { manifest, path })).rejects.toMatchObject({ code: 'ASSET_INVALID' });
+    }
+    await expect(ask('assets.get', { id: 'ping' })).rejects.toMatchObject({ code: 'NO_SUCH_ASSET' });
+  });
+
+  test('says when a guard keeps back what was written, and readers see the version before', async () => {
+    const set = { version: '1.9.0', permissions: ['network', 'filesystem', 'shell'] };
+    const written = await ask('assets.update', { id: 'http_request', set });
+    expect(written).toMatchObject({
+      held: {
+        id: expect.stringMatching(/^permission-widening-/),
+        says: expect.stringContaining('shell'),
+        next: expect.stringMatching(/^reeve asset release permission-widening-\S+ --reason/),
+      },
+    });
+    expect((await ask('assets.get', { id: 'http_request' })).version).not.toBe('1.9.0');
+  });
+
   test('needs the right to operate', async () => {
     await expect(ask('assets.delete', { id: 'http_request' }, ['read'])).rejects.toMatchObject({ code: 'DENIED' });
   });

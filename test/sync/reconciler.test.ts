@@ -232,6 +232,42 @@ describe('a sync', () => {
     expect(await room.ids()).toEqual(['a', 'b']);
   });
 
+  test('asks the free question while a rewritten history waits, and forgets the hold when the branch is put back', async () => {
+    const room = await aRoom({ guards: DEFAULT_GUARDS });
+    const root = github.repo.commit({ 'prompts/a.yaml': aManifest('a') });
+    const good = github.repo.commit({ 'prompts/b.yaml': aManifest('b') });
+    await room.run();
+    github.repo.forcePush(root);
+    const rewritten = github.repo.commit({ 'prompts/c.yaml': aManifest('c') });
+    expect(await room.run()).toMatchObject({ outcome: 'held' });
+    github.seen.splice(0);
+    expect(await room.run({ trigger: 'webhook', barrier: rewritten })).toMatchObject({
+      outcome: 'unchanged',
+      commit: good,
+    });
+    expect(github.seen).toMatchObject([{ status: 304, cost: 0 }]);
+    expect(await room.sync.statusOf('main')).toMatchObject({ state: 'held' });
+
+    github.repo.forcePush(good);
+    expect(await room.run()).toMatchObject({ commit: good });
+    expect(await room.registry.holds()).toEqual([]);
+    expect(await room.sync.statusOf('main')).toMatchObject({ state: 'idle' });
+    expect(await room.ids()).toEqual(['a', 'b']);
+  });
+
+  test('is held while a single asset waits for a person, and well again when it was released', async () => {
+    const room = await aRoom({ guards: DEFAULT_GUARDS });
+    github.repo.commit({ 'prompts/a.yaml': aManifest('a') });
+    await room.run();
+    github.repo.commit({ 'prompts/a.yaml': aManifest('a', 'permissions: [shell]\n') });
+    await room.run();
+    expect(await room.sync.statusOf('main')).toMatchObject({ state: 'held' });
+    const [hold] = await room.registry.holds();
+    await room.registry.release(hold!.id, 'ann', 'it may');
+    expect(await room.run()).toMatchObject({ outcome: 'published' });
+    expect(await room.sync.statusOf('main')).toMatchObject({ state: 'idle' });
+  });
+
   test('follows a rewritten history where the guard is off', async () => {
     const room = await aRoom();
     const root = github.repo.commit({ 'prompts/a.yaml': aManifest('a') });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { MANIFESTS } from '../../src/manifest-globs.ts';
 import { blobSha } from '../../src/registry/asset.ts';
 import { directorySource } from '../../src/sync/directory-source.ts';
 import { gitSource } from '../../src/sync/git-source.ts';
@@ -71,7 +72,7 @@ async function aWorld(make: () => Promise<World>): Promise<World & { room: SyncR
   const room = await aSyncRoom(redis, { source: world.source });
   cleanUps.push(() => room[Symbol.asyncDispose]());
   await room.run();
-  const named = { name: 'main', namespace: undefined, source: world.source, include: [] };
+  const named = { name: 'main', namespace: undefined, source: world.source, include: MANIFESTS };
   return { ...world, room, back: new WriteBack({ sources: [named], sync: room.sync, clock: systemClock }) };
 }
 
@@ -123,13 +124,29 @@ describe.each(Object.entries(WORLDS))('writing back to a %s source', (_kind, mak
   });
 });
 
-test('a folder refuses a path that leads out of it', async () => {
-  const { back } = await aWorld(WORLDS.directory!);
+test('a path that leads out is refused, by the writer and again by the folder itself', async () => {
+  const { back, source } = await aWorld(WORLDS.directory!);
+  const signal = AbortSignal.timeout(20_000);
+  const head = await source.head({ signal });
+  const expected = head.outcome === 'at' ? head.commit : '';
+  const bytes = Buffer.from('x');
   for (const path of ['../evil.yaml', '/etc/evil.yaml', 'a/../../evil.yaml', '.git/config']) {
-    await expect(back.write('main', { path, bytes: Buffer.from('x') }, as)).rejects.toMatchObject({
-      code: 'SOURCE_READ_ONLY',
-    });
+    await expect(back.write('main', { path, bytes }, as)).rejects.toMatchObject({ code: 'ASSET_INVALID' });
+    const change = { files: new Map([[path, bytes]]), expected, message: 'Evil' };
+    await expect(source.write(change, signal)).rejects.toMatchObject({ code: 'SOURCE_READ_ONLY' });
   }
+});
+
+test('a commit is brought here although another daemon is syncing at that moment', async () => {
+  const { back, room } = await aWorld(WORLDS.directory!);
+  const { connection, keys } = room;
+  await connection.commands.hset(keys.assetSyncLock(), { holder: 'another', token: 'theirs', since: 'now' });
+  const stop = room.sync.listen((news) => {
+    if (news.kind === 'ended' && news.run.outcome === 'busy') void connection.commands.del(keys.assetSyncLock());
+  });
+  await back.write('main', { path: 'prompts/b.yaml', bytes: Buffer.from(aManifest('b')) }, as);
+  expect(await room.ids()).toEqual(['a', 'b']);
+  stop();
 });
 
 test('a clone whose files were edited by hand is not written over', async () => {

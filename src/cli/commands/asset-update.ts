@@ -9,7 +9,7 @@ export const run: CommandModule['run'] = async (typed, output, surroundings) => 
   if (text === undefined && rest.set === undefined) {
     throw new ReeveError('USAGE', {
       problem: 'nothing to change was given',
-      hint: `reeve asset update ID --set '{"version":"1.1.0"}'`,
+      hint: 'reeve asset update ID --set version=1.1.0',
     });
   }
   const input = text === undefined ? rest : { ...rest, text: await fileText(text as string, surroundings) };
