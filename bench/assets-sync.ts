@@ -20,14 +20,12 @@ const CHANGED = 60;
 /** What a sync asks for, and how long the first one of ten thousand manifests takes beside doing just that by hand. */
 export async function assetsSync(rounds: number): Promise<Metric[]> {
   await using github = await githubProcess();
-  await github.tell({
-    commit: Object.fromEntries(Array.from({ length: MANIFESTS }, (_, at) => [path(at), manifest(at, 1)])),
-  });
   const firsts: First[] = [];
   const floors: number[] = [];
   let requests: Requests | undefined;
   for (let round = 0; round < rounds; round++) {
     await using redis = await startTestRedis();
+    await github.tell({ commit: commitOf(MANIFESTS, (at) => at, 1, `round ${round}`) });
     floors.push(await floor(github.dir, redis));
     await redis.flush();
     const { first, ...counted } = await syncs(github, redis);
@@ -37,6 +35,7 @@ export async function assetsSync(rounds: number): Promise<Metric[]> {
   const took = median(firsts.map(({ ms }) => ms));
   const base = median(floors);
   const ratio = took / base;
+  const middle = (pick: (one: First) => number) => median(firsts.map(pick));
   const worst = (pick: (one: First) => number) => Math.max(...firsts.map(pick));
   const { unchanged, unchangedQuota, changed, initial } = requests!;
   const mostChanged = 2 + Math.ceil(CHANGED / 25);
@@ -61,22 +60,17 @@ export async function assetsSync(rounds: number): Promise<Metric[]> {
       bar: 'at most 3 × the floor; goal 1.5 ×',
       ok: ratio <= 3,
     },
-    atMost('event loop, longest stretch of work', round(worst(({ loopMs }) => loopMs)), 'ms', 100),
-    atMost(
-      'Redis, longest command',
-      round(
-        worst(({ redisMs }) => redisMs),
-        1,
-      ),
-      'ms',
-      50,
-    ),
-    atMost('peak memory of the process', round(worst(({ rssMb }) => rssMb)), 'MB', 400),
+    atMost('event loop, longest stretch of work (CPU, worst round)', round(worst(({ workMs }) => workMs)), 'ms', 100),
+    atMost('event loop, longest without a turn (median round)', round(middle(({ loopMs }) => loopMs)), 'ms', 100),
+    atMost('Redis, longest busy with one thing (median round)', round(middle(({ redisMs }) => redisMs)), 'ms', 50),
+    atMost('peak memory of the process (worst round)', round(worst(({ rssMb }) => rssMb)), 'MB', 400),
   ];
 }
 
+/** The time is that of the first sync; the rest is the worst of all syncs of a round. */
 interface First {
   readonly ms: number;
+  readonly workMs: number;
   readonly loopMs: number;
   readonly redisMs: number;
   readonly rssMb: number;
@@ -89,31 +83,54 @@ interface Requests {
   readonly changed: number;
 }
 
+/** The first sync, one with nothing new, a few changes, and at last the hardest: every asset replaced by another. */
 async function syncs(github: GithubProcess, redis: TestRedis): Promise<Requests & { readonly first: First }> {
-  await using child = await start(new URL('./sync-process.ts', import.meta.url));
+  await using child = await start(new URL('./sync-process.ts', import.meta.url), await daemonFlags());
   const { url, token, name } = github;
   await child.tell({ open: { redis: redis.options, url, token, name } satisfies SyncPlace });
+  const all: SyncFigures[] = [];
   const sync = async (wanted: string) => {
     const figures = (await child.tell({ run: true })) as SyncFigures;
+    all.push(figures);
     if (figures.outcome === wanted) return figures;
     throw new Error(`the sync was ${figures.outcome}, not ${wanted}: ${JSON.stringify(figures.problem)}`);
   };
   const probe = redis.client();
-  await probe.config('SET', 'slowlog-log-slower-than', '1000');
-  await probe.slowlog('RESET');
+  await probe.config('SET', 'latency-monitor-threshold', '1');
   await github.count();
-  const first = await sync('published');
-  const slow = (await probe.slowlog('GET', '1000')) as [number, number, number][];
-  const redisMs = Math.max(0, ...slow.map(([, , microseconds]) => microseconds / 1000));
+  const { ms } = await sync('published');
   const initial = (await github.count()).requests;
   await sync('unchanged');
   const idle = await github.count();
   const fresh = String(systemClock.now());
-  const changes = Array.from({ length: CHANGED }, (_, at) => [path(at * 7), manifest(at * 7, 2, fresh)]);
-  await github.tell({ commit: Object.fromEntries(changes) });
+  await github.tell({ commit: commitOf(CHANGED, (at) => at * 7, 2, fresh) });
   await sync('published');
   const { requests: changed } = await github.count();
-  return { first: { ...first, redisMs }, initial, unchanged: idle.requests, unchangedQuota: idle.quota, changed };
+  await github.tell({ commit: commitOf(MANIFESTS, (at) => at, 3, fresh) });
+  await sync('published');
+  // Everything that kept Redis from serving others: commands, whole transactions, writes of the log, forks.
+  const latest = (await probe.call('LATENCY', 'LATEST')) as [name: string, at: number, last: number, most: number][];
+  const redisMs = Math.max(0, ...latest.map(([, , , most]) => most));
+  const worst = (pick: (one: SyncFigures) => number) => Math.max(...all.map(pick));
+  const first = {
+    ms,
+    redisMs,
+    workMs: worst(({ workMs }) => workMs),
+    loopMs: worst(({ loopMs }) => loopMs),
+    rssMb: worst(({ rssMb }) => rssMb),
+  };
+  return { first, initial, unchanged: idle.requests, unchangedQuota: idle.quota, changed };
+}
+
+const commitOf = (count: number, which: (at: number) => number, minor: number, fresh?: string) =>
+  Object.fromEntries(
+    Array.from({ length: count }, (_, at) => [path(which(at)), manifest(which(at), minor, fresh)] as const),
+  );
+
+/** What bin/reeve gives to Node: the memory is that of a daemon only with them. */
+async function daemonFlags(): Promise<readonly string[]> {
+  const script = await readFile(new URL('../bin/reeve', import.meta.url), 'utf8');
+  return /exec node ((?:--\S+ )*)/.exec(script)?.[1]?.trim().split(' ') ?? [];
 }
 
 /** The same done by hand: clone, read every file, parse, validate, write all hashes with one pipeline. */
@@ -159,8 +176,8 @@ interface GithubProcess extends Child {
   count(): Promise<{ readonly requests: number; readonly quota: number }>;
 }
 
-async function start(file: URL): Promise<Child> {
-  const child = fork(file, { stdio: 'inherit' });
+async function start(file: URL, execArgv: readonly string[] = []): Promise<Child> {
+  const child = fork(file, { stdio: 'inherit', execArgv: [...execArgv] });
   const answer = async () => ((await once(child, 'message')) as [unknown])[0];
   const said = await answer();
   return {

@@ -9,8 +9,9 @@ import { Registry } from './registry/registry.ts';
 import { parseSchedule } from './schedule.ts';
 import { group, type Service, service } from './service.ts';
 import type { Config } from './settings.ts';
+import { missedDeliveries } from './sync/missed-deliveries.ts';
 import { poller } from './sync/poller.ts';
-import { type MadeSource, makeSource, sourceSettings } from './sync/sources.ts';
+import { type MadeSource, makeSource, sourceSettings, webhookSecrets } from './sync/sources.ts';
 import { Sync } from './sync/sync.ts';
 import { createWebhook, type Webhook } from './sync/webhook.ts';
 import { WriteBack } from './sync/write-back.ts';
@@ -80,8 +81,8 @@ export function createAssetRooms(options: AssetRoomsOptions): AssetRooms {
   const webhook = createWebhook({
     sources: sources.flatMap(({ made: { settings, name, namespace } }) => {
       if (!settings.github) return [];
-      const secret = settings.webhookSecret ?? config.github.webhookSecret;
-      return [{ name, repo: settings.github, branch: settings.branch, secret, keys: keysOf(namespace) }];
+      const secrets = webhookSecrets(settings, config.github);
+      return [{ name, repo: settings.github, branch: settings.branch, secrets, keys: keysOf(namespace) }];
     }),
     sync,
     connection,
@@ -95,10 +96,17 @@ export function createAssetRooms(options: AssetRoomsOptions): AssetRooms {
     const schedule = parseSchedule(settings.schedule ?? config.sync.schedule) ?? ({ kind: 'off' } as const);
     return poller({ sync, source: name, schedule, clock, log });
   });
+  const repairers = sources.flatMap(({ made: { name, settings, client } }) => {
+    const { webhookId } = config.github;
+    if (!client?.isLoggedIn || !settings.github || webhookSecrets(settings, config.github).length === 0) return [];
+    const hookId = settings.webhookId ?? webhookId;
+    return [missedDeliveries({ source: name, repo: settings.github, client, hookId, clock, log })];
+  });
   // What stops first waits for a sync that stops last, unless the sync is told to stop as well.
   const life = group('asset sync', [
     service('asset parser', async () => () => pool.close()),
     ...pollers,
+    ...repairers,
     service('syncs', async () => () => sync.stop()),
   ]);
   const library = new Library(sources.map(({ made: { name }, registry }) => ({ name, registry })));

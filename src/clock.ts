@@ -54,7 +54,9 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
 const STRETCH_MS = 8;
 
 /** Asked between pieces of a long computation: lets the event loop turn when a stretch has lasted long enough. */
-export function createPace(): () => Promise<void> | undefined {
+export type Pace = () => Promise<void> | undefined;
+
+export function createPace(): Pace {
   let began = performance.now();
   return () => {
     if (performance.now() - began < STRETCH_MS) return undefined;

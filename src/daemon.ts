@@ -134,7 +134,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     clock,
     log,
   });
-  const { tasks, taskDesk, roster } = work;
+  const { tasks, taskDesk, roster, staffing, board } = work;
 
   const isDirNamed = loaded().sources['assets.dir'] !== 'default';
   const assets = createAssetRooms({
@@ -205,7 +205,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         explain,
       ),
   });
-  const why = new Why([explainTasks(tasks), explainLocks(locks)]);
+  const why = new Why([explainTasks(tasks, staffing), explainLocks(locks)]);
   const { sync, library, writeBack } = assets;
   const rooms: Rooms = {
     system,
@@ -219,6 +219,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     tasks,
     taskDesk,
     roster,
+    board,
     sync,
     library,
     writeBack,

@@ -71,7 +71,7 @@ const assetsCheck = ({ source, include, name }: MadeSource): Check => ({
     const signal = AbortSignal.timeout(LOOK_MS);
     const head = await source.head({ signal });
     const listed = await source.list(head.outcome === 'at' ? head.commit : '', signal);
-    const { entries } = candidates(listed, include);
+    const { entries } = await candidates(listed, include);
     return [
       entries.size > 0
         ? ok(`${name}, ${source.address}: ${entries.size} manifests`)

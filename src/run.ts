@@ -3,6 +3,7 @@ import { type Loaded, loadConfig } from './config.ts';
 import type { Environment, Flags } from './config-layers.ts';
 import { createDaemon, type Daemon } from './daemon.ts';
 import { asReeveError, type ReeveError, reason } from './errors.ts';
+import { keepHeapSmall } from './heap.ts';
 import { createLog, type RootLogger } from './log.ts';
 import { readVersion } from './version.ts';
 
@@ -18,6 +19,7 @@ const LIVE = new Set(['log.level']);
 
 /** Runs the daemon as this process, until a signal or until something breaks for good. Returns the exit code. */
 export async function runDaemon({ flags, env, cwd, print }: RunOptions): Promise<number> {
+  keepHeapSmall();
   let loaded = loadConfig({ flags, env, cwd });
   const { level, format } = loaded.config.log;
   const isPretty = format === 'pretty' || (format === 'auto' && process.stdout.isTTY);

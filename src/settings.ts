@@ -57,6 +57,12 @@ export const ASSET_SOURCE = z
       .meta({ description: 'Default: github.apiUrl' }),
     token: setting(z.string().min(1).optional(), 'Default: github.token', { secret: true }),
     webhookSecret: setting(z.string().min(1).optional(), 'Default: github.webhookSecret', { secret: true }),
+    webhookSecretBefore: setting(
+      z.string().min(1).optional(),
+      'The secret before webhookSecret, still accepted. Default: github.webhookSecretBefore if webhookSecret is its default, too',
+      { secret: true },
+    ),
+    webhookId: z.int().positive().optional().meta({ description: 'Default: github.webhookId' }),
     include: z.array(z.string().min(1)).min(1).optional().meta({ description: 'Default: assets.include' }),
     schedule: SCHEDULE.optional().meta({ description: 'Default: sync.schedule' }),
   })
@@ -210,6 +216,16 @@ export const SETTINGS = z.strictObject({
       env: ['GITHUB_WEBHOOK_SECRET'],
       secret: true,
     }),
+    webhookSecretBefore: setting(
+      z.string().min(1).optional(),
+      'The secret before that, still accepted while it is being changed',
+      { env: ['GITHUB_WEBHOOK_SECRET_BEFORE'], secret: true },
+    ),
+    webhookId: setting(
+      z.int().positive().optional(),
+      'Number of the webhook, whose missed deliveries are asked for again. Default: found by its address, where the token may list webhooks',
+      { env: ['GITHUB_WEBHOOK_ID'] },
+    ),
   }),
 
   locks: section('Locks. The values of ade:config:lock:* in Redis win over these', {

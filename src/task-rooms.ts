@@ -3,10 +3,12 @@ import { Roster } from './coordinator/agents/roster.ts';
 import type { Locks } from './coordinator/locks/locks.ts';
 import { createPrdBridge } from './coordinator/prd/bridge.ts';
 import { makeSample, type PrdFile } from './coordinator/prd/prd-file.ts';
+import { TaskBoard } from './coordinator/tasks/board.ts';
 import { TaskDesk } from './coordinator/tasks/desk.ts';
 import { TaskFunctions } from './coordinator/tasks/functions.ts';
 import { TaskMirror } from './coordinator/tasks/mirror.ts';
 import { Reconciler } from './coordinator/tasks/reconcile.ts';
+import { Staffing } from './coordinator/tasks/staffing.ts';
 import { Tasks } from './coordinator/tasks/tasks.ts';
 import { ReeveError } from './errors.ts';
 import type { EventLog } from './events/event-log.ts';
@@ -41,6 +43,8 @@ export interface TaskRooms {
   readonly tasks: Tasks;
   readonly taskDesk: TaskDesk;
   readonly roster: Roster;
+  readonly staffing: Staffing;
+  readonly board: TaskBoard;
   /** The task file, as something the daemon depends on. */
   readonly dependency: Dependency;
   readonly members: readonly Service[];
@@ -72,6 +76,9 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
   const { store } = tasks;
   const functions = new TaskFunctions({ store, locks, keyspace: spelling, limits, context, version, clock, log });
   const roster = new Roster({ connection, keys: keyspace(spelling), places: locks, clock });
+  const { views } = tasks;
+  const staffing = new Staffing({ roster, views, waiting: () => taskDesk.waiting(), clock });
+  const board = new TaskBoard({ views, roster, staffing, events, tail, clock });
   const bridge = createPrdBridge({ path: prd.path, sink: tasks, clock, log: options.log.child('prd') });
   const sample = service('tasks', async () => {
     if (await makeSample(prd)) options.log.info('sample tasks made', { path: prd.path });
@@ -88,7 +95,14 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
     },
   };
   const mirror = new TaskMirror({ store, tail, clock, log });
-  const loops = [taskDesk.listening(), bridge, reconciler.service(), functions.service(), mirror.service()];
+  const loops = [
+    taskDesk.listening(),
+    board.listening(),
+    bridge,
+    reconciler.service(),
+    functions.service(),
+    mirror.service(),
+  ];
   const members = [sample, ...(isCluster ? [] : loops)];
-  return { tasks, taskDesk, roster, dependency, members };
+  return { tasks, taskDesk, roster, staffing, board, dependency, members };
 }

@@ -1,4 +1,3 @@
-import { systemClock } from '../clock.ts';
 import { EXIT } from '../error-catalogue.ts';
 import { type Call, daemonOf } from './client.ts';
 import { followOn } from './follow.ts';
@@ -6,8 +5,7 @@ import type { Surroundings, View } from './main.ts';
 import type { Command } from './manifest.ts';
 import type { Output } from './output.ts';
 import type { Typed } from './program.ts';
-
-const WATCH_MS = 2_000;
+import { watch } from './watch.ts';
 
 /** Puts a command to the daemon and shows the answer: once, again and again (--watch), or as it goes on (--follow). */
 export async function askDaemon(
@@ -19,23 +17,23 @@ export async function askDaemon(
   const { method = 'GET', path = '/' } = command.ask ?? {};
   const call = { method, path, input: { ...whoAsks(command, env), ...input }, signal } satisfies Call;
   const view = await viewOf(command);
-  const show = (answer: unknown) =>
-    output.form === 'json' ? output.json(answer) : view(output, answer as never, command);
+  const showOn = (to: Output, answer: unknown) =>
+    to.form === 'json' ? to.json(answer) : view(to, answer as never, command);
+  const show = (answer: unknown) => showOn(output, answer);
   if (flags.follow) {
     for await (const item of followOn(find, call, output.hint)) {
       show(output.form === 'json' ? item : { items: [item] });
     }
     return EXIT.interrupted;
   }
-  const client = await find();
-  for (;;) {
-    const { answer, status } = await client.ask(call);
-    if (flags.watch && output.form === 'table') output.print('\u001b[2J\u001b[H');
-    show(answer);
-    if (!flags.watch) return exitOf(status);
-    await systemClock.sleep(WATCH_MS, signal);
-    if (signal.aborted) return EXIT.interrupted;
+  if (flags.watch) {
+    const ask = async () => (await (await find()).ask(call)).answer;
+    return watch(output, { ask, show: showOn, signal });
   }
+  const client = await find();
+  const { answer, status } = await client.ask(call);
+  show(answer);
+  return exitOf(status);
 }
 
 /** An agent need not say its name with every word: a command that reeve runs for it has it in its environment. */

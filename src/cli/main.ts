@@ -68,7 +68,11 @@ function quietly(program: ReturnType<typeof buildProgram>): void {
 }
 
 async function runTyped(typed: Typed, manifest: Manifest): Promise<number> {
-  const output = createOutput({ ...streams(), json: typed.flags.json, color: typed.flags.color !== false });
+  const output = createOutput({
+    ...streams(),
+    json: typed.flags.json ?? (typed.flags.jsonl ? true : undefined),
+    color: typed.flags.color !== false,
+  });
   const interrupt = new AbortController();
   const { command } = typed;
   // The daemon has its own ideas of signals.

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { asReeveError, type Problem, toProblem } from '../errors.ts';
+import { openScreen, type Screen } from './screen.ts';
 
 /** How a command speaks: data on standard output, everything else on standard error. */
 export interface Output {
@@ -7,7 +8,12 @@ export interface Output {
   readonly form: 'table' | 'lines' | 'json';
   /** With `--json id,title`: only these fields. */
   readonly fields?: readonly string[] | undefined;
+  /** As they are now: a window may change its size. */
   readonly columns: number;
+  /** It is shown again and again, and only what is different is printed. */
+  readonly repeats?: boolean;
+  /** The whole terminal, where there is one that can be drawn on. */
+  readonly screen?: (() => Screen) | undefined;
   readonly style: Style;
   readonly print: (text: string) => void;
   readonly hint: (text: string) => void;
@@ -35,7 +41,10 @@ export function createOutput({ json, color = true, env, stdout, stderr }: Output
   return {
     form: isJson ? 'json' : stdout.isTTY ? 'table' : 'lines',
     fields,
-    columns: stdout.columns ?? 120,
+    get columns() {
+      return stdout.columns ?? 120;
+    },
+    screen: stdout.isTTY && env.TERM !== 'dumb' ? () => openScreen(stdout) : undefined,
     style: (format, text) => (hasColor ? styleText(format, text, { validateStream: false }) : text),
     print: (text) => void stdout.write(`${text}\n`),
     hint: (text) => void stderr.write(`${text}\n`),

@@ -74,6 +74,7 @@ function addForm(leaf: Commander, command: Command, manifest: Manifest, run: Run
   for (const option of command.options) leaf.addOption(optionOf(option));
   if (command.watch) leaf.option('--watch', 'show it again every two seconds until Ctrl-C');
   if (command.follow) leaf.option('--follow', 'go on with what happens, until Ctrl-C');
+  if (command.watch || command.follow) leaf.option('--jsonl', 'one JSON object a line, as it goes on');
   leaf.option('--json [fields]', 'answer with one JSON object; FIELDS keeps only these, as in --json id,title');
   leaf.option('--no-color', 'no colours');
   if (command.asks) {

@@ -17,6 +17,10 @@ const card = z
     max_tasks: z.int(),
     active_tasks: z.int(),
     started_at: z.string().optional(),
+    working_since: z.string().optional().describe('Since when it has had the task it has had longest'),
+    note: z.string().optional().describe('What it said of that last'),
+    percent: z.number().optional(),
+    last_seen: z.string().optional().describe('When it last gave a sign of life'),
   })
   .meta({ id: 'Agent' });
 const terms = {
@@ -37,7 +41,7 @@ export const agentOperations: readonly Operation[] = [
     http: { method: 'GET', path: '/agents' },
     cli: {
       words: 'agent list',
-      columns: ['agent_id', 'agent_type', 'status', 'takes_work', 'tasks', 'max_tasks', 'started_at'],
+      view: 'agents',
       examples: ['reeve agent list'],
     },
     run: async ({ rooms }) => ({ items: await rooms.roster.list() }),

@@ -88,6 +88,7 @@ export interface CliForm {
 }
 
 export interface McpForm {
+  /** One of MCP_TOOLS: assets must not be called so. */
   readonly tool: string;
   readonly description: string;
   readonly readOnly: boolean;

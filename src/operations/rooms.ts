@@ -3,6 +3,7 @@ import type { Roster } from '../coordinator/agents/roster.ts';
 import type { DeadlockDetector } from '../coordinator/locks/deadlock-detector.ts';
 import type { LockDesk } from '../coordinator/locks/lock-desk.ts';
 import type { Locks } from '../coordinator/locks/locks.ts';
+import type { TaskBoard } from '../coordinator/tasks/board.ts';
 import type { TaskDesk } from '../coordinator/tasks/desk.ts';
 import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import type { ReeveError } from '../errors.ts';
@@ -38,6 +39,8 @@ export interface Rooms {
   readonly tasks: Tasks;
   readonly taskDesk: TaskDesk;
   readonly roster: Roster;
+  /** How the work as a whole gets on. */
+  readonly board: TaskBoard;
   readonly clock: Clock;
   /** All assets of all sources. */
   readonly library: Library;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { briefing } from '../system/briefing.ts';
 import { isHealthy } from '../system/doctor.ts';
 import { defineOperation, type Operation } from './operation.ts';
+import { boardShape } from './task-answers.ts';
 
 const facts = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
 
@@ -35,7 +36,7 @@ const nothing = z.object({});
 export const systemOperations: readonly Operation[] = [
   defineOperation({
     name: 'system.status',
-    summary: 'Show what runs, on what, and whether it is well',
+    summary: 'Show what runs, whether it is well, and how the work gets on',
     access: 'read',
     input: nothing,
     output: z.object({
@@ -49,11 +50,17 @@ export const systemOperations: readonly Operation[] = [
       started_at: z.string(),
       uptime_seconds: z.number(),
       dependencies: z.array(dependency),
+      work: boardShape.optional().describe('Absent while Redis cannot be asked'),
     }),
     errors: [],
     http: { method: 'GET', path: '/status' },
     cli: { words: 'status', view: 'status', watch: true, examples: ['reeve status', 'reeve status --watch'] },
-    run: ({ rooms }) => rooms.system.status(),
+    run: async ({ rooms }) => {
+      const status = await rooms.system.status();
+      const isReachable = status.dependencies.some(({ name, ok }) => name === 'redis' && ok);
+      const work = isReachable ? await rooms.board.look().catch(() => undefined) : undefined;
+      return { ...status, ...(work && { work }) };
+    },
   }),
   defineOperation({
     name: 'system.health',

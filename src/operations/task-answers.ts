@@ -60,6 +60,45 @@ export const detailShape = z
 
 export const rowAnswer = (row: TaskRow) => row;
 
+export const countsShape = z.object({
+  total: z.int(),
+  pending: z.int(),
+  in_progress: z.int(),
+  completed: z.int(),
+  failed: z.int(),
+  blocked: z.int(),
+});
+
+export const boardShape = z
+  .object({
+    counts: countsShape,
+    forecast: z
+      .object({
+        rate_per_hour: z.number().describe('Completions an hour, lately'),
+        p50_seconds: z.number().describe('The rest is as likely done sooner as later than in so long'),
+        p85_seconds: z.number().describe('A safer guess'),
+      })
+      .optional()
+      .describe('Absent: not enough history, or nothing left to do'),
+    agents: z.array(
+      z.object({
+        agent_id: z.string(),
+        agent_type: z.string(),
+        status: z.string(),
+        tasks: z.array(z.string()),
+        working_since: z.string().optional(),
+        note: z.string().optional(),
+        percent: z.number().optional(),
+      }),
+    ),
+    errors: z.array(z.string()).describe('The newest, newest first'),
+    pauses: z.array(z.object({ what: z.string(), reason: z.string(), until: z.string().optional() })),
+    unserved: z
+      .array(z.object({ task_id: z.string(), wants: z.string() }))
+      .describe('Ready, but no living agent can take them'),
+  })
+  .meta({ id: 'Board' });
+
 export function detailAnswer({ task, ...rest }: TaskDetail) {
   const { description, acceptance_criteria, tech_stack, files_to_modify } = task;
   return { ...rest, description, acceptance_criteria, tech_stack, files_to_modify };

@@ -5,18 +5,9 @@ import { PHASES, STATIONS } from '../coordinator/tasks/station.ts';
 import { taskIdSchema, taskSchema, userIdSchema } from '../coordinator/tasks/task.ts';
 import { ReeveError } from '../errors.ts';
 import { defineOperation, type Operation } from './operation.ts';
-import { detailAnswer, detailShape, rowShape } from './task-answers.ts';
+import { countsShape, detailAnswer, detailShape, rowShape } from './task-answers.ts';
 
 const task = taskIdSchema.describe('Which task');
-const counts = z.object({
-  total: z.int(),
-  pending: z.int(),
-  in_progress: z.int(),
-  completed: z.int(),
-  failed: z.int(),
-  blocked: z.int(),
-});
-
 /** Looking at tasks, and what people say about them. */
 export const taskOperations: readonly Operation[] = [
   defineOperation({
@@ -209,7 +200,7 @@ export const taskOperations: readonly Operation[] = [
     summary: 'Show how far the work is',
     access: 'read',
     input: z.object({}),
-    output: counts,
+    output: countsShape,
     errors: [],
     http: { method: 'GET', path: '/progress' },
     cli: { words: 'progress', examples: ['reeve progress'] },

@@ -87,6 +87,7 @@ export function assetOf(fields: Readonly<Record<string, string>>): StoredAsset {
 
 /** Whether Redis would hold the same. */
 export function sameContent(a: StoredAsset, b: StoredAsset): boolean {
+  if (a.github_sha !== b.github_sha) return false;
   const [one, other] = [fieldsOf(a), fieldsOf(b)];
   const names = Object.keys(one);
   return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name]);

@@ -66,7 +66,7 @@ async function look(client: RedisClient, keys: Keyspace, state: SyncState, walk:
   if ((await totalOf(rawPaths)) !== state.paths_digest) {
     return { outcome: 'lost', says: [`${keys.assetSyncPaths()} is not what was published`] };
   }
-  const served = servedPaths(parsePaths(rawPaths));
+  const served = servedPaths(await parsePaths(rawPaths));
   const says: string[] = [];
   const digests = await client.hgetall(keys.assetDigests());
   const areDigestsRight = addDigests(NO_DIGEST, digestsIn(digests)) === state.digest;
@@ -130,7 +130,7 @@ async function wrongStructures(
   const categories = new Map<string, string>();
   const isIndexRight = Object.keys(index).length === ids.length && ids.every((id) => index[id] !== undefined);
   if (!isIndexRight) wrong.push(`${keys.assetIndex()} has other ids than were published`);
-  for (const [id, json] of Object.entries(index)) categories.set(id, categoryIn(json));
+  await pacedMap(Object.entries(index), ([id, json]) => categories.set(id, categoryIn(json)));
   for (const category of CATEGORIES) {
     const mine = ids.filter((id) => categories.get(id) === category);
     const members = await client.smembers(keys.assetCategory(category)).catch(() => ['?']);
@@ -171,16 +171,16 @@ const digestsIn = (digests: Texts): Digest[] =>
 const totalOf = async (raw: Texts): Promise<Digest> =>
   addDigests(NO_DIGEST, await pacedMap(Object.entries(raw), ([path, json]) => recordDigest(path, json)));
 
-export function parsePaths(raw: Texts): Paths {
-  return new Map(
-    Object.entries(raw).flatMap(([path, json]): [string, PathRecord][] => {
-      try {
-        return [[path, JSON.parse(json) as PathRecord]];
-      } catch {
-        return [];
-      }
-    }),
-  );
+export async function parsePaths(raw: Texts): Promise<Paths> {
+  const paths = new Map<string, PathRecord>();
+  await pacedMap(Object.entries(raw), ([path, json]) => {
+    try {
+      paths.set(path, JSON.parse(json) as PathRecord);
+    } catch {
+      // Somebody wrote it by hand: as good as not there.
+    }
+  });
+  return paths;
 }
 
 /** Asset id → where it is served from. */

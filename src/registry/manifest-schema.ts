@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isMcpTool } from '../mcp-tools.ts';
 import { idSchema } from '../redis/ids.ts';
 import { CATEGORIES } from './category.ts';
 
@@ -56,7 +57,12 @@ const configField = z
   });
 
 const agentSpecs = z.looseObject({
-  function_name: z.string().regex(NAME, NAME_SAYS).optional().describe('What a model calls it'),
+  function_name: z
+    .string()
+    .regex(NAME, NAME_SAYS)
+    .refine((name) => !isMcpTool(name), 'is the name of one of the tools that reeve itself offers; choose another')
+    .optional()
+    .describe('What a model calls it'),
   description: text(8000).optional().describe('What a model is told about it'),
   parameters: z.record(z.string(), z.json()).optional().describe('JSON Schema of the arguments'),
   prompt: text(200_000).optional().describe('Text of a prompt; {{name}} stands for a value'),

@@ -22,7 +22,7 @@ export type Parsed =
   | { readonly outcome: 'skipped'; readonly reason: string };
 
 /** Part of the config fingerprint: raise it when the same bytes would be read differently, and everything is read again. */
-export const PARSER_VERSION = 1;
+export const PARSER_VERSION = 2;
 
 export type ParseManifest = (file: ManifestFile) => Parsed;
 

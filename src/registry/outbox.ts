@@ -1,5 +1,5 @@
 import type { PublishOptions } from './publish.ts';
-import { ownerOf, transact } from './transaction.ts';
+import { type Command, ownerOf, send, transact } from './transaction.ts';
 
 const BATCH = 500;
 
@@ -7,7 +7,8 @@ const BATCH = 500;
  * Moves the events of a large publish from the outbox to the stream. They entered the outbox in the publish itself, and each
  * batch leaves it in the transaction that appends it: none is lost, none is told twice, and Redis is never busy for long.
  */
-export async function drainOutbox({ connection, keys, keepEvents }: PublishOptions): Promise<number> {
+export async function drainOutbox(options: PublishOptions): Promise<number> {
+  const { connection, keys } = options;
   const outbox = keys.assetSyncOutbox();
   if ((await connection.commands.llen(outbox)) === 0) return 0;
   return connection.exclusive(async (lent) => {
@@ -20,13 +21,44 @@ export async function drainOutbox({ connection, keys, keepEvents }: PublishOptio
         await client.unwatch();
         return drained;
       }
-      const appends = batch.map((entry) => appendEvent(keys.assetSyncEvents(), keepEvents, JSON.parse(entry)));
+      const events = batch.map((entry) => JSON.parse(entry) as Fields);
+      const appends = events.flatMap((fields) => tellings(options, fields));
       const moved = await transact(client, [...appends, ['LTRIM', outbox, String(BATCH), '-1']]);
-      if (moved) drained += batch.length;
+      if (!moved) continue;
+      drained += batch.length;
+      await tellAfterwards(options, events);
     }
   });
 }
 
-/** XADD of one change, in the form of the sync stream. */
-export const appendEvent = (stream: string, keep: number, fields: Readonly<Record<string, string>>) =>
-  ['XADD', stream, 'MAXLEN', '~', String(keep), '*', ...Object.entries(fields).flat()] as const;
+export type Fields = Readonly<Record<string, string>>;
+
+/** The appends that tell of one change, in the form of the sync stream: to its namespace, and to everybody. */
+export function tellings(options: PublishOptions, fields: Fields): Command[] {
+  const { keys, common, connection } = options;
+  const own = appendEvent(keys.assetSyncEvents(), options.keepEvents, fields);
+  return common && connection.mode !== 'cluster' ? [own, toEverybody(options, fields)] : [own];
+}
+
+/** In a cluster the common stream lives elsewhere, and cannot be part of the transaction. */
+export async function tellAfterwards(options: PublishOptions, events: readonly Fields[]): Promise<void> {
+  const { common, connection } = options;
+  if (!common || connection.mode !== 'cluster') return;
+  await send(
+    connection.commands,
+    events.map((fields) => toEverybody(options, fields)),
+  );
+}
+
+const toEverybody = ({ common, keepEvents }: PublishOptions, fields: Fields): Command =>
+  appendEvent(common!.stream, keepEvents, { ...fields, namespace: common!.namespace });
+
+const appendEvent = (stream: string, keep: number, fields: Fields): Command => [
+  'XADD',
+  stream,
+  'MAXLEN',
+  '~',
+  String(keep),
+  '*',
+  ...Object.entries(fields).flat(),
+];

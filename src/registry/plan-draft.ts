@@ -1,3 +1,4 @@
+import type { Pace } from '../clock.ts';
 import type { AssetId } from '../redis/ids.ts';
 import { type StoredAsset, sameContent } from './asset.ts';
 import { type Claim, resolveClaims } from './claims.ts';
@@ -28,7 +29,7 @@ export class PlanDraft {
   }
 
   /** Gives every listed path its status and every id to one path. */
-  claim(): void {
+  async claim(pace: Pace): Promise<void> {
     const { listing, known, parsed } = this.#input;
     const claims: Claim[] = [];
     for (const [path, file] of listing.entries) {
@@ -38,14 +39,21 @@ export class PlanDraft {
       else if (!read && before?.sha === file.sha && before.status === 'ok' && before.id)
         claims.push({ path, id: before.id });
       else this.#unreadable(path, file, read, before, claims);
+      const pause = pace();
+      if (pause) await pause;
     }
     if (!listing.complete) this.#keepUnlisted(claims);
     const isIncumbent = ({ id, path }: Claim) => this.#served.get(id)?.path === path;
     const { winners, losers } = resolveClaims(claims, isIncumbent);
+    await pace();
     const taken = new Set([...winners.values()].map(({ id }) => id));
     for (const { claim, winner } of losers) this.#lose(claim, winner, taken);
     const beaten = Map.groupBy(losers, ({ winner }) => winner);
-    for (const winner of winners.values()) this.#win(winner, beaten.get(winner)?.map(({ claim }) => claim) ?? []);
+    for (const winner of winners.values()) {
+      this.#win(winner, beaten.get(winner)?.map(({ claim }) => claim) ?? []);
+      const pause = pace();
+      if (pause) await pause;
+    }
   }
 
   /** Ids that no path has any more. */

@@ -1,3 +1,4 @@
+import { createPace } from '../clock.ts';
 import type { AssetId } from '../redis/ids.ts';
 import type { StoredAsset } from './asset.ts';
 import type { Guards } from './guards.ts';
@@ -95,12 +96,15 @@ export function rememberedListing({ commit = '', paths }: Known): Listing {
   return { commit, complete: true, entries: new Map(listed) };
 }
 
-/** Pure: what is known + a listing + parsed files → what changes, what is wrong, what must wait for a person. */
-export function makePlan(input: PlanInput): Plan {
+/** Pure, but for its pauses: what is known + a listing + parsed files → what changes, what is wrong, what must wait for a person. */
+export async function makePlan(input: PlanInput): Promise<Plan> {
+  const pace = createPace();
   const draft = new PlanDraft(input);
-  draft.claim();
+  await draft.claim(pace);
   draft.remove();
+  await pace();
   draft.holdWidening();
   draft.holdDeletions();
+  await pace();
   return draft.finish();
 }

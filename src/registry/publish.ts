@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Connection } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
-import { drainOutbox } from './outbox.ts';
+import { drainOutbox, tellAfterwards } from './outbox.ts';
 import type { Plan } from './plan.ts';
 import { clearStaging, stage } from './staging.ts';
 import { type SyncState, stateOf } from './state.ts';
@@ -36,6 +36,8 @@ export interface PublishOptions {
   readonly keys: Keyspace;
   /** About how many entries the event stream keeps. */
   readonly keepEvents: number;
+  /** Of a namespace: the stream that everybody follows, where its events are told as well. */
+  readonly common?: { readonly stream: string; readonly namespace: string } | undefined;
 }
 
 /** More changes than this are staged: written beside the live keys first, and only renamed in the transaction. */
@@ -65,6 +67,7 @@ export async function publish(options: PublishOptions, publication: Publication,
     return published;
   }
   await progress('committed');
+  await clearStaging(connection.commands, keys, publication.fence);
   await drainOutbox(options);
   await progress('told');
   return published;
@@ -90,20 +93,25 @@ async function attemptOnce(
   const draft = await draftWrites({ ...options, client: connection.commands, state, publication, rebuild });
   await progress('read');
   const isLarge = rebuild || plan.puts.length + plan.removes.length > STAGE_ABOVE;
-  const commands = isLarge ? await stage(connection.commands, keys, fence, draft) : inPlace(draft);
+  const { commands, mayMiss } = isLarge
+    ? await stage(connection.commands, keys, fence, draft)
+    : { commands: inPlace(draft), mayMiss: 0 };
   await progress('staged');
-  const errors = await transact(client, commands);
-  if (!errors) return undefined;
+  const failures = await transact(client, commands);
+  if (!failures) return undefined;
+  const errors = failures.filter(({ at }) => at >= mayMiss).map(({ error }) => error);
   if (errors.length > 0) await admitDamage(client, keys, errors);
+  if (!isLarge) await tellAfterwards(options, draft.told);
   return { outcome: 'published', generation: draft.generation, changed: plan.changes.length };
 }
 
-function* inPlace({ structures, assets, search, rest, events }: Draft) {
+function* inPlace({ structures, assets, removed, search, rest, events }: Draft) {
   for (const { live, writes } of structures) yield* writes(live);
   for (const { live, fields } of assets) {
     yield ['DEL', live] as const;
     yield ['HSET', live, ...fields()] as const;
   }
+  for (const { live } of removed) yield ['DEL', live] as const;
   yield* search.inPlace();
   yield* events;
   yield* rest;

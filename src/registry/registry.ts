@@ -50,7 +50,8 @@ export class Registry {
     this.#connection = connection;
     this.#keys = keyspace({ mode, ...(namespace !== undefined && { namespace }) });
     this.#pool = pool;
-    this.#publishing = { connection, keys: this.#keys, keepEvents };
+    const common = namespace === undefined ? undefined : { stream: keyspace({ mode }).assetSyncEvents(), namespace };
+    this.#publishing = { connection, keys: this.#keys, keepEvents, common };
     const client = () => connection.commands;
     this.blobs = new Blobs(client, this.#keys);
     this.catalogue = new Catalogue(client, this.#keys);
@@ -67,7 +68,7 @@ export class Registry {
 
   async path(path: string): Promise<PathRecord | undefined> {
     const json = await this.#connection.commands.hget(this.#keys.assetSyncPaths(), path);
-    return json === null ? undefined : parsePaths({ path: json }).get('path');
+    return json === null ? undefined : (await parsePaths({ path: json })).get('path');
   }
 
   /** State, path records and holds, of one moment. */
@@ -85,7 +86,7 @@ export class Registry {
       return answer;
     }) as [Texts, Texts, Texts];
     const { last_commit_sha: commit, config_fingerprint: configFingerprint } = stateOf(state);
-    return { at: Number(time), commit, configFingerprint, paths: parsePaths(paths), holds: parseHolds(holds) };
+    return { at: Number(time), commit, configFingerprint, paths: await parsePaths(paths), holds: parseHolds(holds) };
   }
 
   async getMany(ids: Iterable<string>): Promise<ReadonlyMap<string, StoredAsset>> {

@@ -5,18 +5,27 @@ import type { Draft } from './writes.ts';
 
 const AT_ONCE = 500;
 
+/** The transaction that makes a staged publish visible. Its first commands may find nothing to move; that is no failure. */
+export interface Staged {
+  readonly commands: readonly Command[];
+  readonly mayMiss: number;
+}
+
 /**
  * Writes a large publish beside the live keys, in pieces small enough that Redis serves others in between, and returns the
- * renames that make it visible. The journal names every key before it is written: a crash leaves nothing unknown behind.
+ * renames that make it visible. Nothing is freed in the transaction either: what it replaces is moved away and freed after.
+ * The journal names every key before it is written: a crash leaves nothing unknown behind.
  */
-export async function stage(client: RedisClient, keys: Keyspace, fence: number, draft: Draft): Promise<Command[]> {
-  const { structures, assets, search, outbox, rest, rebuild } = draft;
+export async function stage(client: RedisClient, keys: Keyspace, fence: number, draft: Draft): Promise<Staged> {
+  const { structures, assets, removed, search, outbox, rest, rebuild } = draft;
+  const displaced = [...assets.filter(({ isNew }) => !isNew), ...removed];
   const events = keys.assetStageEvents(String(fence));
   const names = [
     ...structures.map(({ staged }) => staged),
     events,
     ...search.newKeys,
     ...assets.map(({ staged }) => staged),
+    ...displaced.map(({ old }) => old),
   ];
   await send(client, spread(['RPUSH', keys.assetStageJournal()], names, AT_ONCE));
   for (const { live, staged, writes, isKept } of structures) {
@@ -39,18 +48,19 @@ export async function stage(client: RedisClient, keys: Keyspace, fence: number, 
     if (await client.exists(staged)) swaps.push(['RENAME', staged, live]);
   }
   if (outbox.length > 0) swaps.push(['RENAME', events, keys.assetSyncOutbox()]);
-  return [
+  const commands: Command[] = [
+    ...displaced.map(({ live, old }): Command => ['RENAME', live, old]),
     ...swaps,
     ...assets.map(({ live, staged }): Command => ['RENAME', staged, live]),
     ...search.flip(),
     ...rest,
-    ['UNLINK', keys.assetStageJournal()],
   ];
+  return { commands, mayMiss: displaced.length };
 }
 
 /**
- * Removes what an earlier publish staged and never finished. Whoever does this has the highest fencing number, so a paused
- * publisher whose keys go away here can no longer commit: it watches that number.
+ * Removes what a publish has replaced, or staged and never finished. Whoever does this has the highest fencing number, so a
+ * paused publisher whose keys go away here can no longer commit: it watches that number.
  */
 export async function clearStaging(client: RedisClient, keys: Keyspace, fence: number): Promise<number> {
   const journal = keys.assetStageJournal();

@@ -7,18 +7,24 @@ export type Command = readonly [name: string, ...args: (string | Buffer)[]];
 /** Few enough that neither the event loop nor Redis notices one chunk. */
 const CHUNK = 250;
 
+/** A command that failed inside EXEC, by its place. */
+export interface Failure {
+  readonly at: number;
+  readonly error: Error;
+}
+
 /**
  * MULTI, all commands, EXEC on a client that nobody else uses, after whatever WATCH it has. Undefined: a watched key was
- * touched and nothing ran. Otherwise the errors of commands that failed inside EXEC; the others ran all the same.
+ * touched and nothing ran. Otherwise the commands that failed inside EXEC; the others ran all the same.
  */
-export async function transact(client: Redis, commands: Iterable<Command>): Promise<readonly Error[] | undefined> {
+export async function transact(client: Redis, commands: Iterable<Command>): Promise<readonly Failure[] | undefined> {
   await client.multi({ pipeline: false });
   await send(client, commands);
   const replies = (await client.exec()) as readonly unknown[] | null;
   if (replies === null) return undefined;
-  return replies.flatMap((reply) => {
+  return replies.flatMap((reply, at) => {
     const error: unknown = Array.isArray(reply) ? reply[0] : reply;
-    return error instanceof Error ? [error] : [];
+    return error instanceof Error ? [{ at, error }] : [];
   });
 }
 

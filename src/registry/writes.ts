@@ -4,7 +4,7 @@ import type { Keyspace } from '../redis/keys.ts';
 import { addDigests, type Digest, digestOf, fieldsOf, NO_DIGEST, summaryOf } from './asset.ts';
 import { CATEGORIES, type Category } from './category.ts';
 import { historyWrites } from './history-writes.ts';
-import { appendEvent } from './outbox.ts';
+import { type Fields, tellings } from './outbox.ts';
 import { pacedMap } from './pace.ts';
 import type { PathRecord } from './path-record.ts';
 import type { Publication, PublishOptions } from './publish.ts';
@@ -27,7 +27,10 @@ export interface Draft {
   readonly rebuild: boolean;
   readonly structures: readonly Structure[];
   readonly assets: readonly AssetWrite[];
+  readonly removed: readonly Displaced[];
   readonly search: SearchWrites;
+  /** What happened, one by one. */
+  readonly told: readonly Fields[];
   /** Appends to the event stream; a large publish sends `outbox` there later instead. */
   readonly events: readonly Command[];
   readonly outbox: readonly string[];
@@ -35,10 +38,17 @@ export interface Draft {
   readonly rest: readonly Command[];
 }
 
-/** The fields are made when they are sent: all at once they would fill the memory. */
-export interface AssetWrite {
+/** A live key that goes out of sight, and the name under which it waits to be freed. */
+export interface Displaced {
   readonly live: string;
+  readonly old: string;
+}
+
+/** The fields are made when they are sent: all at once they would fill the memory. */
+export interface AssetWrite extends Displaced {
   readonly staged: string;
+  /** Nothing is displaced: the id was not there before. */
+  readonly isNew: boolean;
   readonly fields: () => string[];
 }
 
@@ -82,6 +92,7 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
     staged,
     writes: (key) => [...spread(['HDEL', key], gone, AT_ONCE), ...spread(['HSET', key], sets, 2 * AT_ONCE)],
   });
+  const added = new Set<string>(plan.changes.flatMap(({ op, id }) => (op === 'added' ? [id] : [])));
   const categories = new Map(plan.puts.map(({ id, category }) => [id as string, category]));
   return {
     generation,
@@ -102,17 +113,16 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
     assets: await pacedMap(plan.puts, (asset) => ({
       live: keys.assetMetadata(asset.id),
       staged: keys.assetStage(number, asset.id),
+      old: keys.assetStageOld(number, asset.id),
+      isNew: added.has(asset.id),
       fields: () => Object.entries(fieldsOf(asset)).flat(),
     })),
+    removed: plan.removes.map((id) => ({ live: keys.assetMetadata(id), old: keys.assetStageOld(number, id) })),
     search,
-    events: events.map((fields) => appendEvent(keys.assetSyncEvents(), options.keepEvents, fields)),
+    told: events,
+    events: events.flatMap((fields) => tellings(options, fields)),
     outbox: events.map((fields) => JSON.stringify(fields)),
     rest: [
-      ...spread(
-        ['DEL'],
-        plan.removes.map((id) => keys.assetMetadata(id)),
-        AT_ONCE,
-      ),
       ...history.releases,
       ...changedWrites(
         keys,

@@ -1,4 +1,5 @@
 import picomatch from 'picomatch';
+import { createPace } from '../clock.ts';
 import type { PathRecord } from '../registry/path-record.ts';
 import type { Listing as Candidates, ListedFile } from '../registry/plan.ts';
 import type { Entry, Listing } from './source.ts';
@@ -32,14 +33,20 @@ export const isSame = ({ added, changed, removed }: Difference): boolean =>
 const KINDS: Readonly<Record<string, ListedFile['kind']>> = { '120000': 'symlink', '160000': 'submodule' };
 
 /** The files of a listing that may be manifests. A source lists everything or fails, so the listing is complete. */
-export function candidates({ commit, entries }: Listing, include: readonly string[]): Candidates {
+export async function candidates({ commit, entries }: Listing, include: readonly string[]): Promise<Candidates> {
   const isWanted = picomatch([...include], { dot: true });
-  const found = entries.filter(({ path }) => isWanted(path));
+  const found = new Map<string, ListedFile>();
+  const pace = createPace();
+  for (const entry of entries) {
+    if (isWanted(entry.path)) found.set(entry.path, listed(entry));
+    const pause = pace();
+    if (pause) await pause;
+  }
   let paths: ReadonlySet<string> | undefined;
   return {
     commit,
     complete: true,
-    entries: new Map(found.map((entry) => [entry.path, listed(entry)])),
+    entries: found,
     hasFile: (path) => {
       paths ??= new Set(entries.map((entry) => entry.path));
       return paths.has(path);

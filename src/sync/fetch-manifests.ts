@@ -1,3 +1,4 @@
+import { createPace } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
 import type { Blobs } from '../registry/blobs.ts';
 import type { ManifestFile, Parsed } from '../registry/manifest.ts';
@@ -31,10 +32,13 @@ export async function fetchManifests(options: FetchOptions): Promise<Map<string,
   const { blobs, pool, files, ask, onProgress } = options;
   const parsed = new Map<string, Parsed>();
   const bySha = new Map<string, string[]>();
+  const pace = createPace();
   for (const [path, { sha }] of files) {
     const why = hostility(path);
     if (why) parsed.set(path, { outcome: 'bad', code: 'PATH_HOSTILE', message: `the path cannot be used: ${why}` });
     else bySha.set(sha, [...(bySha.get(sha) ?? []), path]);
+    const pause = pace();
+    if (pause) await pause;
   }
   const parsing: Promise<void>[] = [];
   /** Resolves when there is room for more. */

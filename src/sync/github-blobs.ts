@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { ReeveError } from '../errors.ts';
 import { blobSha } from '../registry/asset.ts';
 import type { GithubClient, GraphqlAnswer } from './github-client.ts';
@@ -85,7 +86,7 @@ async function ask(batch: readonly Entry[], batches: Batches, isFirst: boolean) 
   const { client, owner, name, ref, previous, address, signal } = batches;
   const relation = isFirst && previous !== undefined ? { named: ref !== '' } : undefined;
   const oids = Object.fromEntries(batch.map(({ sha }, at) => [`b${at}`, sha]));
-  const asked = relation && { previous, ...(relation.named && { ref }) };
+  const asked = relation && { previous, was: previous, ...(relation.named && { ref }) };
   let answer: GraphqlAnswer;
   try {
     answer = await client.graphql(blobsQuery(batch.length, relation), { owner, name, ...asked, ...oids }, signal);
@@ -99,7 +100,7 @@ async function ask(batch: readonly Entry[], batches: Batches, isFirst: boolean) 
       throw refusal(address, answer.errors);
     return undefined;
   }
-  batches.onAnswer({ identity: String(repository.databaseId), descends: relation && descends(repository.ref, answer) });
+  batches.onAnswer({ identity: String(repository.databaseId), descends: relation && descends(repository, answer) });
   const blobs: Blob[] = [];
   const missing: Entry[] = [];
   batch.forEach((entry, at) => {
@@ -113,14 +114,18 @@ async function ask(batch: readonly Entry[], batches: Batches, isFirst: boolean) 
   return { blobs, missing };
 }
 
-/** Seen from the branch, an ancestor is behind. A commit that is not there any more was rewritten away. */
+/**
+ * Seen from the branch, an ancestor is behind. A commit that is not there any more was rewritten away; one that is there
+ * and was not compared says nothing.
+ */
 function descends(
-  ref: { readonly compare?: { readonly status: string } | null | undefined } | null | undefined,
+  { ref, was }: NonNullable<z.output<typeof blobsAnswer>['repository']>,
   { errors }: GraphqlAnswer,
 ): boolean | undefined {
   const status = ref?.compare?.status;
   if (status !== undefined) return status === 'BEHIND' || status === 'IDENTICAL';
-  return errors.some(({ type, path }) => type === 'NOT_FOUND' && path?.includes('compare')) ? false : undefined;
+  const isUnknown = errors.some(({ type, path }) => type === 'NOT_FOUND' && path?.includes('compare'));
+  return isUnknown && !was ? false : undefined;
 }
 
 /** One request each. A blob that is listed and not there was collected after a force-push: the listing is out of date. */

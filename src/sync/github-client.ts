@@ -1,6 +1,5 @@
 import { createAppAuth } from '@octokit/auth-app';
 import { Octokit } from '@octokit/core';
-import type { z } from 'zod';
 import { backOff, type Clock } from '../clock.ts';
 import { ReeveError, reason } from '../errors.ts';
 import { faultOf, type GraphqlError } from './github-faults.ts';
@@ -37,7 +36,12 @@ export interface GithubClient {
     path: string,
     ask: Ask & { readonly accept: string; readonly etag?: string | undefined },
   ): Promise<string | undefined>;
-  json<T>(path: string, schema: z.ZodType<T>, ask: Ask): Promise<T>;
+  /** What `read` makes of a JSON answer; if it throws, the answer counts as torn. */
+  json<T>(path: string, read: (answer: unknown) => T | Promise<T>, ask: Ask): Promise<T>;
+  /** One page of a list as it came, and the cursor of the next. Its link is not followed: it could lead anywhere. */
+  page(path: string, ask: Ask): Promise<{ readonly text: string; readonly cursor?: string | undefined }>;
+  /** Asks GitHub to do something. Not repeated by itself. */
+  post(path: string, ask: Ask): Promise<void>;
   bytes(path: string, ask: Ask): Promise<Uint8Array>;
   stream(path: string, ask: Ask): Promise<AsyncIterable<Uint8Array>>;
   /** What came, and what was said to be wrong with it: both at once is normal. */
@@ -146,10 +150,23 @@ export function githubClient(options: GithubClientOptions): GithubClient {
       get(path, ask, { accept, ...(etag && { 'if-none-match': `"${etag}"` }) }, async ({ body }) =>
         (await whole(body)).toString(),
       ),
-    json: async (path, schema, ask) =>
+    json: async (path, read, ask) =>
       (await get(path, ask, { accept: 'application/vnd.github+json' }, async ({ body }) =>
-        schema.parse(JSON.parse((await whole(body)).toString())),
+        read(JSON.parse((await whole(body)).toString())),
       ))!,
+    page: async (path, ask) =>
+      (await get(path, ask, { accept: 'application/vnd.github+json' }, async ({ body, headers }) => ({
+        text: (await whole(body)).toString(),
+        cursor: /[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"/.exec(headers.link ?? '')?.[1],
+      })))!,
+    async post(path, { params, signal }) {
+      const answer = await send(
+        `POST ${path}`,
+        { ...params, headers: { 'x-github-api-version': API_VERSION } },
+        signal,
+      );
+      if (answer) await whole(answer.body).catch(() => {});
+    },
     bytes: async (path, ask) =>
       (await get(path, ask, { accept: 'application/vnd.github.raw+json' }, ({ body }) => whole(body)))!,
     stream: async (path, ask) => (await get(path, ask, {}, async ({ body }) => body))!,

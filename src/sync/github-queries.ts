@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { pacedMap } from '../registry/pace.ts';
 
 /** Everything reeve asks of GitHub's GraphQL interface. Values travel as variables, never inside the text. */
 
@@ -36,8 +37,10 @@ export function blobsQuery(count: number, relation: { readonly named: boolean } 
   const variables = blobs.map((at) => `, $b${at}: GitObjectID!`).join('');
   const fields = blobs.map((at) => `b${at}: object(oid: $b${at}) { ... on Blob { text isBinary isTruncated } }`);
   const ref = relation?.named ? 'ref(qualifiedName: $ref)' : 'ref: defaultBranchRef';
-  const compared = relation ? [`${ref} { compare(headRef: $previous) { status } }`] : [];
-  const asked = relation ? `${relation.named ? ', $ref: String!' : ''}, $previous: String!` : '';
+  const compared = relation
+    ? [`${ref} { compare(headRef: $previous) { status } }`, 'was: object(oid: $was) { oid }']
+    : [];
+  const asked = relation ? `${relation.named ? ', $ref: String!' : ''}, $previous: String!, $was: GitObjectID!` : '';
   return `query ($owner: String!, $name: String!${asked}${variables}) {
   repository(owner: $owner, name: $name) {
     databaseId
@@ -56,6 +59,7 @@ export const blobsAnswer = z.object({
     .object({
       databaseId: z.int(),
       ref: z.object({ compare: z.object({ status: z.string() }).nullish() }).nullish(),
+      was: z.object({ oid: z.string() }).nullish(),
     })
     .catchall(blob.nullish())
     .nullish(),
@@ -73,16 +77,18 @@ export const committed = z.object({
 /** The little we need of GET /repos/{owner}/{repo}. */
 export const repositoryAnswer = z.object({ id: z.int() });
 
-export const treeAnswer = z.object({
+const treeAnswer = z.object({ sha: z.string(), truncated: z.boolean(), tree: z.array(z.unknown()) });
+const treeItem = z.object({
+  path: z.string(),
+  mode: z.string(),
+  type: z.enum(['blob', 'tree', 'commit']),
   sha: z.string(),
-  truncated: z.boolean(),
-  tree: z.array(
-    z.object({
-      path: z.string(),
-      mode: z.string(),
-      type: z.enum(['blob', 'tree', 'commit']),
-      sha: z.string(),
-      size: z.int().optional(),
-    }),
-  ),
+  size: z.int().optional(),
 });
+export type TreeItem = z.output<typeof treeItem>;
+
+/** A tree may have a hundred thousand items: they are checked a stretch at a time. */
+export async function readTree(answer: unknown) {
+  const { sha, truncated, tree } = treeAnswer.parse(answer);
+  return { sha, truncated, tree: await pacedMap(tree, (item) => treeItem.parse(item)) };
+}

@@ -55,7 +55,10 @@ export function githubSource({ client, repo, branch, address }: GithubSourceOpti
 
   /** GraphQL wants a login. */
   async function anonymousHead(identity: string | undefined, signal: AbortSignal): Promise<Head> {
-    const { id } = await client.json('/repos/{owner}/{repo}', repositoryAnswer, { params, signal });
+    const { id } = await client.json('/repos/{owner}/{repo}', (answer) => repositoryAnswer.parse(answer), {
+      params,
+      signal,
+    });
     checkIdentity(address, identity, String(id));
     return { ...(await conditionalHead(undefined, signal)), identity: String(id) } as Head;
   }

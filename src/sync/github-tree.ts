@@ -1,6 +1,6 @@
 import { ReeveError } from '../errors.ts';
 import type { GithubClient } from './github-client.ts';
-import { treeAnswer } from './github-queries.ts';
+import { readTree, type TreeItem } from './github-queries.ts';
 import type { Entry } from './source.ts';
 
 export interface TreeOptions {
@@ -42,10 +42,8 @@ export async function listTree(options: TreeOptions, commit: string): Promise<En
   }
 }
 
-type TreeItem = (typeof treeAnswer)['_output']['tree'][number];
-
 const tree = ({ client, params, signal }: TreeOptions, sha: string, recursive: boolean) =>
-  client.json(`/repos/{owner}/{repo}/git/trees/{sha}${recursive ? '?recursive=1' : ''}`, treeAnswer, {
+  client.json(`/repos/{owner}/{repo}/git/trees/{sha}${recursive ? '?recursive=1' : ''}`, readTree, {
     params: { ...params, sha },
     signal,
   });

@@ -191,7 +191,7 @@ async function list({ named, signal, onProgress }: Reconciler, commit: string, r
   const listed = await named.source.list(commit, signal);
   onProgress({ phase: 'list', done: 1, total: 1 });
   const totalBytes = listed.entries.reduce((sum, { size }) => sum + size, 0);
-  return { listing: candidates(listed, named.include), totalBytes };
+  return { listing: await candidates(listed, named.include), totalBytes };
 }
 
 /** A sync that was killed left the word 'syncing' behind. */

@@ -83,10 +83,18 @@ export class SourceRecords {
       .exec();
   }
 
-  /** The newest changes of assets, newest first. */
+  /** The newest changes of assets, newest first. The common stream also tells of other namespaces. */
   async changes(limit: number): Promise<ReeveEvent[]> {
-    const entries = await this.#connection.commands.xrevrange(this.#keys.assetSyncEvents(), '+', '-', 'COUNT', limit);
-    return entries.map(([id, flat]) => decodeEntry('sync', id, flat));
+    const own: ReeveEvent[] = [];
+    for (let before = '+'; own.length < limit; ) {
+      const { commands } = this.#connection;
+      const entries = await commands.xrevrange(this.#keys.assetSyncEvents(), before, '-', 'COUNT', limit);
+      const events = entries.map(([id, flat]) => decodeEntry('sync', id, flat));
+      own.push(...events.filter(({ payload }) => payload.namespace === undefined));
+      if (entries.length < limit) break;
+      before = `(${entries.at(-1)![0]}`;
+    }
+    return own.slice(0, limit);
   }
 
   async runs(limit: number): Promise<RunRecord[]> {

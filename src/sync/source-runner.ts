@@ -106,9 +106,22 @@ export class SourceRunner {
       const run = await this.#runOne(next);
       next.resolve(run);
       this.#options.onEnd(run);
+      const { barrier } = next.asked;
+      // GitHub may show a commit before the one that the webhook told of; the rest must not wait for the schedule.
+      if (barrier && run.outcome === 'published' && run.commit !== barrier) this.ask({ trigger: 'webhook', barrier });
     }
     // In the same turn as the last look at the queue: who asks later must find no loop that has ended.
     this.#loop = undefined;
+  }
+
+  /** Whether an earlier commit is part of the history of this one; no where nobody can tell. */
+  async #isPast(commit: string | undefined, earlier: string | undefined, signal: AbortSignal): Promise<boolean> {
+    if (commit === undefined || earlier === undefined) return false;
+    const asked = this.named.source.confirm(commit, { previous: earlier, signal });
+    return asked.then(
+      ({ descends }) => descends === true,
+      () => false,
+    );
   }
 
   async #runOne({ id, asked }: Waiting): Promise<RunRecord> {
@@ -167,7 +180,10 @@ export class SourceRunner {
     }
   }
 
-  /** The API may lag behind the webhook: "unchanged" is not believed at once when a push was told of. */
+  /**
+   * The API may lag behind the webhook: "unchanged" is not believed at once when a push was told of, unless the branch is
+   * past that push already, as after an old delivery that was sent again.
+   */
   async #untilSeen(
     asked: Asked,
     fence: number,
@@ -181,6 +197,7 @@ export class SourceRunner {
     for (let attempt = 0; ; attempt++) {
       const outcome = await reconcile({ named, registry, pool, fence, signal, onProgress }, question);
       if (outcome.outcome !== 'lagging' || attempt >= LAG_TRIES) return outcome;
+      if (attempt === 0 && (await this.#isPast(outcome.commit, asked.barrier, signal))) return outcome;
       await clock.sleep(backOff(attempt, 500, 8_000), signal);
       signal.throwIfAborted();
     }

@@ -22,6 +22,8 @@ export interface SourceSettings {
   readonly include?: readonly string[] | undefined;
   readonly schedule?: string | undefined;
   readonly webhookSecret?: string | undefined;
+  readonly webhookSecretBefore?: string | undefined;
+  readonly webhookId?: number | undefined;
 }
 
 export interface SourcesSettings {
@@ -38,6 +40,9 @@ export interface SourcesSettings {
     readonly appId?: string | undefined;
     readonly appPrivateKey?: string | undefined;
     readonly appInstallationId?: string | undefined;
+    readonly webhookSecret?: string | undefined;
+    readonly webhookSecretBefore?: string | undefined;
+    readonly webhookId?: number | undefined;
   };
 }
 
@@ -107,4 +112,10 @@ function refuseDoubles(sources: readonly SourceSettings[]): readonly SourceSetti
     throw new ReeveError('CONFIG_INVALID', { problems });
   }
   return sources;
+}
+
+/** The secrets that sign the deliveries of a source; one of its own replaces both of the common ones. */
+export function webhookSecrets(of: SourceSettings, common: SourcesSettings['github']): readonly string[] {
+  const { webhookSecret, webhookSecretBefore } = of.webhookSecret === undefined ? common : of;
+  return [webhookSecret, of.webhookSecretBefore ?? webhookSecretBefore].filter((one) => one !== undefined);
 }

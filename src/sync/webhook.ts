@@ -14,7 +14,8 @@ export interface HookedSource {
   readonly repo: string;
   /** Undefined is the default branch, whatever it is called. */
   readonly branch: string | undefined;
-  readonly secret: string | undefined;
+  /** Any of them will do: while a secret is being changed there are two. */
+  readonly secrets: readonly string[];
   readonly keys: Keyspace;
 }
 
@@ -98,14 +99,14 @@ function signedFor(
   headers: Delivery['headers'],
   body: Uint8Array,
 ): readonly HookedSource[] {
-  const withSecret = sources.filter(({ secret }) => secret !== undefined);
+  const withSecret = sources.filter(({ secrets }) => secrets.length > 0);
   if (withSecret.length === 0) throw new ReeveError('WEBHOOK_OFF', { why: 'no secret is set' });
   const given = /^sha256=([0-9a-f]{64})$/.exec(one(headers['x-hub-signature-256']) ?? '')?.[1];
   if (!given) throw new ReeveError('WEBHOOK_REFUSED', { why: 'it has no SHA-256 signature' });
   const signature = Buffer.from(given, 'hex');
-  const trusted = withSecret.filter(({ secret }) =>
-    timingSafeEqual(signature, createHmac('sha256', secret!).update(body).digest()),
-  );
+  const fits = (secret: string) => timingSafeEqual(signature, createHmac('sha256', secret).update(body).digest());
+  // All are tried, also after one that fits.
+  const trusted = withSecret.filter(({ secrets }) => secrets.map(fits).includes(true));
   if (trusted.length === 0) throw new ReeveError('WEBHOOK_REFUSED', { why: 'the signature is not ours' });
   if (!/^application\/json\b/i.test(one(headers['content-type']) ?? '')) {
     throw new ReeveError('WEBHOOK_REFUSED', { why: 'its content type is not application/json' });

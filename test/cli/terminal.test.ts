@@ -45,6 +45,26 @@ describe.skipIf(!hasScript)('at a terminal', () => {
     expect(stdout).toMatch(/http\.port +7420 +default/);
   });
 
+  test('--watch draws on a screen of its own, fits the window, and leaves the last board behind when interrupted', async () => {
+    const interrupted = `timeout --foreground --preserve-status -s INT 3 ${REEVE} status --watch --no-color`;
+    const { code, stdout } = await reeve(['-qec', `stty cols 80 rows 10; ${interrupted}`, '/dev/null'], {
+      program: 'script',
+      cwd: daemon.cwd,
+      env: { TERM: 'xterm-256color' },
+    });
+    expect(code).toBe(130);
+    const [before = '', drawn = ''] = stdout.split('\u001b[?1049h');
+    const [frames = '', after = ''] = drawn.split('\u001b[?1049l');
+    expect(before).toBe('');
+    const [frame = ''] = frames.split('\u001b[H').slice(1);
+    expect(frame.split('\r\n').length).toBeLessThanOrEqual(10);
+    expect(frame).toContain('ready reeve');
+    expect(after).toMatch(/^ready reeve [\s\S]*work +░+ +0 of 10 done/);
+    expect(after).toMatch(/pace +not enough history/);
+    expect(frames).toContain('\u001b[?25l');
+    expect(frames.endsWith('\u001b[?7h\u001b[?25h')).toBe(true);
+  });
+
   test('--json is the same as in a pipe', async () => {
     expect(JSON.parse((await atTerminal('health --json')).stdout)).toMatchObject({ alive: true });
   });
@@ -63,6 +83,7 @@ describe.each([
   ['events --follow --json', '"daemon:started"'],
   ['status --watch', 'ready'],
   ['status --watch --json', '"ready"'],
+  ['status --watch --jsonl', '"ready"'],
 ])('%s', (command, first) => {
   test('goes on until Ctrl-C, and says that it was interrupted', async () => {
     let said = '';

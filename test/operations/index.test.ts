@@ -4,6 +4,7 @@ import { makeManifest } from '../../src/cli/manifest.ts';
 import { buildProgram, type Typed } from '../../src/cli/program.ts';
 import { ERRORS } from '../../src/error-catalogue.ts';
 import { routePath } from '../../src/http/router.ts';
+import { MCP_TOOLS } from '../../src/mcp-tools.ts';
 import { operations } from '../../src/operations/index.ts';
 
 const repeated = (values: readonly string[]) => values.filter((value, at) => values.indexOf(value) !== at);
@@ -18,6 +19,10 @@ describe('the list of operations', () => {
     expect(repeated(operations.map((one) => `${one.http.method} ${routePath(one)}`))).toEqual([]);
     expect(repeated(operations.map(({ cli }) => cli.words))).toEqual([]);
     expect(repeated(operations.flatMap(({ mcp }) => (mcp ? [mcp.tool] : [])))).toEqual([]);
+  });
+
+  test('has no tool whose name an asset could take', () => {
+    expect(operations.flatMap(({ mcp }) => (mcp && !MCP_TOOLS.includes(mcp.tool) ? [mcp.tool] : []))).toEqual([]);
   });
 
   test('has no command that could be another with an argument', () => {

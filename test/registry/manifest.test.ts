@@ -75,6 +75,12 @@ describe('a bad manifest is refused with code, line and hint:', () => {
     ['a version that is a number', GOOD.replace('"1.0.0"', '1.10'), 'NOT_TEXT', 2, /Quote it/],
     ['a version of two parts', GOOD.replace('"1.0.0"', '"1.0"'), 'BAD_VERSION', 2],
     ['an unknown category', GOOD.replace('category: tool', 'category: tools'), 'BAD_FIELD', 3],
+    [
+      "a function that is called as one of reeve's own tools",
+      `${GOOD}agent_specs: {function_name: Claim-Task}\n`,
+      'BAD_FIELD',
+      6,
+    ],
     ['an unknown language', `${GOOD}runtime: {language: cobol}\n`, 'BAD_FIELD', 6],
     ['an entry outside its folder', `${GOOD}runtime: {language: python, entry: ../../x.py}\n`, 'BAD_FIELD', 6],
     ['an absolute entry', `${GOOD}runtime: {language: python, entry: /etc/passwd}\n`, 'BAD_FIELD', 6],

@@ -110,10 +110,67 @@ describe('what a publish writes', () => {
     await other.sync('c1', tool('theirs'));
     expect(await redis.exists('asset:ns:team_a:metadata:theirs')).toBe(1);
     expect(await redis.exists('asset:index')).toBe(0);
-    const foreign = await undeclaredKeys(redis, { mode: 'standalone', namespace: 'team_a' });
-    expect(foreign).toEqual([]);
+    // The stream that everybody follows is the only one of the plain names.
+    const plain = (await redis.scan('0', 'MATCH', 'asset:*', 'COUNT', 10_000))[1].filter(
+      (key) => !key.startsWith('asset:ns:'),
+    );
+    expect(plain).toEqual(['asset:sync:events']);
+    const spaces = [{ mode: 'standalone', namespace: 'team_a' }, { mode: 'standalone' }] as const;
+    expect(await undeclaredKeys(redis, ...spaces)).toEqual([]);
     await other[Symbol.asyncDispose]();
     await server.flush();
+  });
+
+  test.each([3, STAGE_ABOVE + 10])(
+    'what %i changes of a namespace come to is told to everybody, once',
+    async (count) => {
+      const other = await aRegistry(server, { namespace: 'team_a' });
+      await room.sync('c1', tool('ours'));
+      await other.sync('c1', many(count));
+      const told = await redis.xrange('asset:sync:events', '-', '+');
+      const facts = told.map(([, flat]) =>
+        Object.fromEntries(flat.flatMap((_, at) => (at % 2 ? [] : [flat.slice(at, at + 2)]))),
+      );
+      expect(facts[0]).not.toHaveProperty('namespace');
+      expect(facts.slice(1).map(({ namespace, id }) => `${namespace} ${id}`)).toEqual(
+        Array.from({ length: count }, (_, at) => `team_a tool_${at}`),
+      );
+      expect(await redis.xlen('asset:ns:team_a:sync:events')).toBe(count);
+      await other[Symbol.asyncDispose]();
+      await server.flush();
+    },
+  );
+});
+
+describe('a large publish', () => {
+  const count = STAGE_ABOVE + 50;
+  const stageKeys = async () => (await redis.scan('0', 'MATCH', 'asset:stage:*', 'COUNT', 100_000))[1];
+
+  test('frees what it replaced and removed, after it was seen, and leaves nothing behind', async () => {
+    await room.sync('c1', many(count));
+    const kept = many(count - 20, { version: '2.0.0' });
+    let waiting: string[] = [];
+    await room.sync('c2', kept, {
+      progress: async (step) => {
+        if (step === 'committed') waiting = await stageKeys();
+      },
+    });
+    expect(waiting.filter((key) => key.startsWith('asset:stage:old:'))).toHaveLength(count);
+    expect(await stageKeys()).toEqual([]);
+    expect(await redis.exists(`asset:metadata:tool_${count - 1}`)).toBe(0);
+    expect(await redis.hget('asset:metadata:tool_1', 'version')).toBe('2.0.0');
+    expect(await room.registry.check()).toEqual({ outcome: 'sound' });
+  });
+
+  test('takes an asset that somebody deleted meanwhile for no failure', async () => {
+    await room.sync('c1', many(count));
+    await room.sync('c2', many(count - 20, { version: '2.0.0' }), {
+      progress: async (step) => {
+        if (step === 'staged') await redis.unlink('asset:metadata:tool_1', `asset:metadata:tool_${count - 1}`);
+      },
+    });
+    expect(await redis.hget('asset:sync:state', 'degraded')).toBe('false');
+    expect(await room.registry.check()).toEqual({ outcome: 'sound' });
   });
 });
 

@@ -67,6 +67,12 @@ export interface GithubStandIn extends AsyncDisposable {
     /** Recursive listings are cut after so many entries. */
     treeLimit: number;
     brokenBlobs: Set<string>;
+    /** Asked how two commits are related it says that it does not know the one before. */
+    failsToCompare: boolean;
+    /** Webhooks of the repository; undefined: the token may not see them. */
+    hooks: { id: number; url: string; active?: boolean }[] | undefined;
+    /** What was sent to them, newest first. What is asked for again arrives. */
+    deliveries: { id: string; guid: string; at: number; status: number; event?: string; redelivery?: boolean }[];
   };
   fault(fault: Fault): void;
   healthy(): void;
@@ -101,6 +107,9 @@ export async function startGithub({
     lag: undefined,
     treeLimit: 100_000,
     brokenBlobs: new Set(),
+    failsToCompare: false,
+    hooks: undefined,
+    deliveries: [],
   };
   const headOf = (branch: string) => now.lag ?? repository.head(branch);
   const fullName = () => now.movedTo ?? name;
@@ -112,6 +121,7 @@ export async function startGithub({
     isArchived: () => now.isArchived,
     headOf,
     brokenBlobs: now.brokenBlobs,
+    failsToCompare: () => now.failsToCompare,
   });
   const stolen = new Set<string>();
   const url = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -191,6 +201,7 @@ export async function startGithub({
     const part = (pattern: RegExp) => decodeURIComponent(pattern.exec(rest)?.[1] ?? '');
     const commitRef = part(/^\/commits\/(.+)$/);
     if (commitRef) return headAnswer(commitRef, accept, etag);
+    if (rest.startsWith('/hooks')) return hooksAnswer(request.method!, rest, searchParams);
     if (repository.head() === '')
       return { ...json(409, { message: 'Git Repository is empty.' }), template: `${template}/git/trees/{tree_sha}` };
     const tree = part(/^\/git\/trees\/(.+)$/);
@@ -229,6 +240,52 @@ export async function startGithub({
     const root = repository.git(['rev-parse', `${sha}^{tree}`]);
     const tree = truncated ? entries.slice(0, now.treeLimit) : entries;
     return { ...json(200, { sha: root, url: `${url(api)}/trees/${root}`, tree, truncated }), template };
+  }
+
+  function hooksAnswer(method: string, rest: string, asked: URLSearchParams): Reply {
+    const [, , hook, , delivery] = rest.split('/');
+    const template = '/repos/{owner}/{repo}/hooks';
+    if (!now.hooks) return { ...json(404, NOT_FOUND), template };
+    if (!hook) {
+      const items = now.hooks.map(({ id, url: address, active = true }) => ({
+        ...(description?.example('hook-items') as unknown as object[] | undefined)?.[0],
+        id,
+        active,
+        config: { content_type: 'json', insecure_ssl: '0', url: address },
+      }));
+      return { ...json(200, items), template };
+    }
+    if (method === 'POST') {
+      const again = now.deliveries.find(({ id }) => id === delivery)!;
+      now.deliveries.unshift({ ...again, id: `${again.id}9`, status: 202, redelivery: true, at: systemClock.now() });
+      return { ...json(202, {}), template: `${template}/{hook_id}/deliveries/{delivery_id}/attempts` };
+    }
+    const from = Number(asked.get('cursor') ?? 0);
+    const size = Number(asked.get('per_page') ?? 30);
+    const items = now.deliveries.slice(from, from + size).map((one) => ({
+      id: one.id,
+      guid: one.guid,
+      delivered_at: new Date(one.at).toISOString(),
+      redelivery: one.redelivery ?? false,
+      duration: 0.1,
+      status: one.status < 300 ? 'OK' : 'failed to connect',
+      status_code: one.status,
+      event: one.event ?? 'push',
+      action: null,
+      installation_id: null,
+      repository_id: now.id,
+    }));
+    const { headers, body, ...reply } = json(200, items);
+    // Longer numbers than this language writes.
+    const exact = String(body).replace(/"id":"(\d+)"/g, '"id":$1');
+    const link = `<${url(archive)}${template}?per_page=${size}&cursor=${from + size}>; rel="next"`;
+    const isMore = now.deliveries.length > from + size;
+    return {
+      ...reply,
+      body: exact,
+      headers: { ...headers, ...(isMore && { link }) },
+      template: `${template}/{hook_id}/deliveries`,
+    };
   }
 
   function blobAnswer(sha: string, accept: string): Reply {

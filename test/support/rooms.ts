@@ -9,8 +9,10 @@ import { DeadlockDetector } from '../../src/coordinator/locks/deadlock-detector.
 import { explainLocks } from '../../src/coordinator/locks/explain-locks.ts';
 import { LockDesk } from '../../src/coordinator/locks/lock-desk.ts';
 import { Locks } from '../../src/coordinator/locks/locks.ts';
+import { TaskBoard } from '../../src/coordinator/tasks/board.ts';
 import { TaskDesk } from '../../src/coordinator/tasks/desk.ts';
 import { explainTasks } from '../../src/coordinator/tasks/explain-tasks.ts';
+import { Staffing } from '../../src/coordinator/tasks/staffing.ts';
 import { Tasks } from '../../src/coordinator/tasks/tasks.ts';
 import { ReeveError } from '../../src/errors.ts';
 import { EventLog } from '../../src/events/event-log.ts';
@@ -158,7 +160,10 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock: systemClock });
   const roster = new Roster({ connection, keys, places: locks, clock: systemClock });
-  const why = new Why([explainTasks(tasks), explainLocks(locks)]);
+  const { views } = tasks;
+  const staffing = new Staffing({ roster, views, waiting: () => taskDesk.waiting(), clock });
+  const board = new TaskBoard({ views, roster, staffing, events, tail, clock });
+  const why = new Why([explainTasks(tasks, staffing), explainLocks(locks)]);
   const { config } = loadConfig({ env: {}, cwd: '/nonexistent' });
   const { sync, library, writeBack, webhook, ...assetRooms } = createAssetRooms({
     config,
@@ -174,7 +179,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   onTestFinished(() => assetRooms.close());
   const assets = { sync, library, writeBack, webhook };
-  const work = { live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster };
+  const work = { live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster, board };
   return { system, events, tail, ...work, ...assets, clock, explain, readiness, connection };
 }
 

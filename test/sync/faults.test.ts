@@ -1,6 +1,7 @@
 import nock from 'nock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
+import { DEFAULT_GUARDS } from '../../src/registry/guards.ts';
 import { githubClient } from '../../src/sync/github-client.ts';
 import { faultOf, retryAfter } from '../../src/sync/github-faults.ts';
 import { githubSource } from '../../src/sync/github-source.ts';
@@ -8,6 +9,7 @@ import { pauseMs, stateOf } from '../../src/sync/source-state.ts';
 import { type Fault, type GithubStandIn, startGithub } from '../support/github.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { aManifest, aSyncRoom, type SyncRoom, sourceOf } from '../support/sync.ts';
+import { until } from '../support/until.ts';
 
 /** Retries wait, but not in tests. */
 const hurried: Clock = { now: () => systemClock.now(), sleep: async () => {} };
@@ -211,6 +213,41 @@ describe('a sync that meets trouble', () => {
     });
     expect(await ticket.done).toMatchObject({ outcome: 'published', commit: after });
     stop();
+  });
+
+  test('goes on to the commit of the webhook when GitHub shows one before it first', async () => {
+    await room.run();
+    const between = github.repo.commit({ 'prompts/between.yaml': aManifest('between') });
+    const after = github.repo.commit({ 'prompts/late.yaml': aManifest('late') });
+    github.now.lag = between;
+    const stop = room.sync.listen((news) => {
+      if (news.kind === 'ended' && news.run.commit === between) github.now.lag = undefined;
+    });
+    const first = room.sync.ask('main', { trigger: 'webhook', barrier: after })[0]!;
+    expect(await first.done).toMatchObject({ outcome: 'published', commit: between });
+    await until('the commit of the webhook', async () => (await room.registry.state()).last_commit_sha === after);
+    stop();
+  });
+
+  test('asks once after an old delivery that was sent again: the branch is past its commit', async () => {
+    const old = github.repo.head();
+    github.repo.commit({ 'prompts/newest.yaml': aManifest('newest') });
+    await room.run();
+    github.seen.splice(0);
+    const run = await room.sync.ask('main', { trigger: 'webhook', barrier: old })[0]!.done;
+    expect(run).toMatchObject({ outcome: 'unchanged', commit: github.repo.head() });
+    expect(github.seen.map(({ status }) => status)).toEqual([304, 200]);
+  });
+
+  test('a comparison that fails although the commit is there is no rewritten history', async () => {
+    await room.run();
+    github.repo.commit({ 'prompts/next.yaml': aManifest('next') });
+    github.now.failsToCompare = true;
+    await using strict = await aSyncRoom(redis, {
+      source: sourceOf(github, { clock: hurried }),
+      guards: DEFAULT_GUARDS,
+    });
+    expect(await strict.run()).toMatchObject({ outcome: 'published' });
   });
 
   test('takes a source that was never there for what it is', async () => {

@@ -22,7 +22,7 @@ beforeEach(async () => {
   room = await aSyncRoom(redis, { source: sourceOf(github) });
   await room.run();
   const { sync, connection, keys } = room;
-  const main = { name: 'main', repo: github.name, branch: 'main', secret: SECRET, keys };
+  const main = { name: 'main', repo: github.name, branch: 'main', secrets: [SECRET], keys };
   webhook = createWebhook({ sources: [main], sync, connection, log: silentLog });
 });
 afterEach(async () => {
@@ -72,13 +72,34 @@ describe('a delivery', () => {
   test('is refused when there is no secret, however it is signed', async () => {
     const { sync, connection, keys } = room;
     const open = createWebhook({
-      sources: [{ name: 'main', repo: github.name, branch: 'main', secret: undefined, keys }],
+      sources: [{ name: 'main', repo: github.name, branch: 'main', secrets: [], keys }],
       sync,
       connection,
       log: silentLog,
     });
     const { body, headers } = github.delivery('push', github.push(github.repo.head()), '');
     await expect(open({ headers, body: Buffer.from(body) })).rejects.toMatchObject({ code: 'WEBHOOK_OFF' });
+  });
+
+  test('is believed with the old secret and with the new one while it is being changed, then only with the new', async () => {
+    const { sync, connection, keys } = room;
+    const withSecrets = (...secrets: string[]) =>
+      createWebhook({
+        sources: [{ name: 'main', repo: github.name, branch: 'main', secrets, keys }],
+        sync,
+        connection,
+        log: silentLog,
+      });
+    const signed = (secret: string) => {
+      const { body, headers } = github.delivery('ping', { zen: 'Keep it simple' }, secret);
+      return { headers, body: Buffer.from(body) };
+    };
+    const changing = withSecrets('new', SECRET);
+    expect(await changing(signed('new'))).toMatchObject({ says: 'pong' });
+    expect(await changing(signed(SECRET))).toMatchObject({ says: 'pong' });
+    await expect(changing(signed('other'))).rejects.toMatchObject({ code: 'WEBHOOK_REFUSED' });
+    const changed = withSecrets('new');
+    await expect(changed(signed(SECRET))).rejects.toMatchObject({ code: 'WEBHOOK_REFUSED' });
   });
 
   test('is refused as a form, and when it names a source that is not there', async () => {

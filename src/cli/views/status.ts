@@ -1,4 +1,7 @@
+import { systemClock } from '../../clock.ts';
 import type { DependencyState } from '../../system/readiness.ts';
+import { type Board, boardLines, showBoard } from '../board.ts';
+import { duration } from '../duration.ts';
 import type { Output } from '../output.ts';
 import { line, pad } from '../render.ts';
 
@@ -10,17 +13,24 @@ interface Status {
   readonly project?: string;
   readonly uptime_seconds?: number;
   readonly dependencies: readonly DependencyState[];
+  readonly work?: Board;
 }
 
-/** One line for the whole, one for each dependency; what is broken says why and what to do. */
+/** One line for the whole, one for each dependency; what is broken says why and what to do. Then the work. */
 export function show(output: Output, status: Status): void {
   const state = status.state ?? (status.ready ? 'ready' : 'not ready');
   const { version, address, project, uptime_seconds: up } = status;
   if (output.form === 'lines') {
-    output.print(`${state.replace(' ', '-')} ${line({ version, address, project, uptime_seconds: up })}`.trimEnd());
+    // Where only what changed is printed, what always changes is left out.
+    const uptime = output.repeats ? undefined : up;
+    output.print(`${state.replace(' ', '-')} ${line({ version, address, project, uptime_seconds: uptime })}`.trimEnd());
     for (const { name, ok, embedded, address: at, latency_ms, facts, problem } of status.dependencies) {
-      output.print(`${ok ? 'up' : 'down'} ${line({ name, embedded, address: at, latency_ms, ...facts, problem })}`);
+      const latency = output.repeats ? undefined : latency_ms;
+      output.print(
+        `${ok ? 'up' : 'down'} ${line({ name, embedded, address: at, latency_ms: latency, ...facts, problem })}`,
+      );
     }
+    for (const text of status.work ? boardLines(status.work) : []) output.print(text);
     return;
   }
   const colour = state === 'ready' ? 'green' : state === 'degraded' ? 'yellow' : 'red';
@@ -35,16 +45,5 @@ export function show(output: Output, status: Status): void {
     );
     if (problem) output.print(`    ${problem}\n    ${output.style('dim', 'next')}  ${next}`);
   }
-}
-
-/** 3h02m, 14m, 8s: the two largest units. */
-export function duration(seconds: number): string {
-  const [days, hours, minutes] = [
-    Math.floor(seconds / 86_400),
-    Math.floor(seconds / 3600) % 24,
-    Math.floor(seconds / 60) % 60,
-  ];
-  if (days > 0) return `${days}d${hours}h`;
-  if (hours > 0) return `${hours}h${String(minutes).padStart(2, '0')}m`;
-  return minutes > 0 ? `${minutes}m` : `${Math.floor(seconds)}s`;
+  if (status.work) showBoard(output, status.work, systemClock.now());
 }

@@ -73,10 +73,6 @@ export function match(agent: Candidate, task: WantedSkills, rules?: readonly Typ
   return { fits: true, score: (isSame(agent.agent_type, suggestType(task, rules)) ? 2 : 0) + known };
 }
 
-/** Ready work that no living agent can take: a matter for people, not for silence. */
-export const unservable = <T extends WantedSkills>(ready: readonly T[], agents: readonly Candidate[]): T[] =>
-  ready.filter((task) => !agents.some((agent) => match(agent, task).fits));
-
 const words = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}+#]+/gu) ?? [];
 /** "Full Stack" is "fullstack", "Next.js" is "nextjs". */
 const joined = (text: string): string => words(text).join('');

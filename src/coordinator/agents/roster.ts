@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { isoTime } from '../../clock.ts';
 import type { Connection } from '../../redis/connection.ts';
+import { isId } from '../../redis/ids.ts';
 import type { Keyspace } from '../../redis/keys.ts';
 import { GENERAL } from './matcher.ts';
 
@@ -43,6 +44,12 @@ export interface AgentCard {
   readonly max_tasks: number;
   readonly active_tasks: number;
   readonly started_at?: string | undefined;
+  /** Since when it has had the task it has had longest, what it said of it last, and how far it says it is. */
+  readonly working_since?: string | undefined;
+  readonly note?: string | undefined;
+  readonly percent?: number | undefined;
+  /** When it last gave a sign of life. */
+  readonly last_seen?: string | undefined;
 }
 
 const DAY = 86_400;
@@ -93,14 +100,16 @@ export class Roster {
   }
 
   async show(agent: string): Promise<AgentCard | undefined> {
-    const { connection, keys, places } = this.#options;
+    const { connection, keys, places, clock } = this.#options;
     const redis = connection.commands;
-    const [row, claims, taken] = await Promise.all([
+    const [row, left, claims, taken] = await Promise.all([
       redis.hgetall(keys.agent(agent)),
+      redis.ttl(keys.agent(agent)),
       redis.hkeys(keys.agentClaims(agent)),
       places.capacity(agent),
     ]);
     if (Object.keys(row).length === 0 && !taken && claims.length === 0) return undefined;
+    const doing = await this.#doing(claims, row.current_task);
     return {
       agent_id: agent,
       agent_type: row.agent_type || GENERAL,
@@ -112,6 +121,27 @@ export class Roster {
       max_tasks: taken?.maxTasks ?? 1,
       active_tasks: taken?.activeTasks ?? claims.length,
       started_at: row.started_at,
+      ...doing,
+      // Each sign of life gives the row another day.
+      last_seen: left > 0 ? new Date(clock.now() - (DAY - left) * 1000).toISOString() : undefined,
+    };
+  }
+
+  async #doing(claims: readonly string[], current: string | undefined) {
+    const { connection, keys } = this.#options;
+    const tasks = claims.length > 0 ? claims : isId('task', current) ? [current] : [];
+    const rows = await Promise.all(
+      tasks.map((task) => connection.commands.hmget(keys.taskRecord(task), 'claimed_at', 'note', 'percent', 'status')),
+    );
+    const [first] = rows
+      .filter(([since, , , status]) => since && (status === 'assigned' || status === 'in_progress'))
+      .sort(([one], [other]) => (String(one) < String(other) ? -1 : 1));
+    if (!first) return {};
+    const [since, note, percent] = first;
+    return {
+      working_since: since ?? undefined,
+      note: note || undefined,
+      percent: percent ? Number(percent) : undefined,
     };
   }
 

@@ -1,7 +1,7 @@
 import { type Clock, jittered } from '../../clock.ts';
 import type { Connection } from '../../redis/connection.ts';
 import { type Service, service } from '../../service.ts';
-import { GENERAL, lanesFor } from '../agents/matcher.ts';
+import { type Candidate, GENERAL, lanesFor } from '../agents/matcher.ts';
 import type { ClaimOutcome } from './lease.ts';
 import type { TaskStore } from './task-store.ts';
 import type { ClaimRequest, Work } from './work.ts';
@@ -14,6 +14,7 @@ export interface DeskOptions {
 }
 
 interface Waiter {
+  readonly who: Candidate;
   readonly lanes: ReadonlySet<string>;
   readonly wake: () => void;
 }
@@ -70,9 +71,15 @@ export class TaskDesk {
     }
   }
 
-  #stand({ type = GENERAL }: ClaimRequest) {
+  /** Who waits here now. */
+  waiting(): Candidate[] {
+    return [...this.#waiting].map(({ who }) => who);
+  }
+
+  #stand({ type = GENERAL, capabilities = [] }: ClaimRequest) {
     const called = new AbortController();
-    const waiter = { lanes: new Set(lanesFor(type)), wake: () => called.abort() };
+    const who = { agent_type: type, capabilities };
+    const waiter = { who, lanes: new Set(lanesFor(type)), wake: () => called.abort() };
     this.#waiting.add(waiter);
     return { called: called.signal, leave: () => this.#waiting.delete(waiter) };
   }

@@ -1,19 +1,24 @@
 import type { Action, Explainer, Explanation, Hold } from '../../hold.ts';
 import { isId } from '../../redis/ids.ts';
-import type { TaskDetail } from './task-view.ts';
+import type { Staffing } from './staffing.ts';
+import type { PauseOf, TaskDetail } from './task-view.ts';
 import type { Tasks } from './tasks.ts';
 
 /** Why a task does not go on. Takes its plain id; `task:ID` is the name of its lock, and the locks answer to that. */
 export const explainTasks =
-  (tasks: Tasks): Explainer =>
+  (tasks: Tasks, staffing: Staffing): Explainer =>
   async (ref) => {
     if (!isId('task', ref)) return undefined;
     const detail = await tasks.views.detail(ref);
-    return detail && explanation(detail);
+    if (!detail) return undefined;
+    const isReady = detail.station === 'ready' && !detail.parked_on;
+    const pauses = isReady ? await tasks.views.pausesOf(ref) : [];
+    const missing = isReady && pauses.length === 0 ? await staffing.missingFor(detail.task) : undefined;
+    return explanation(detail, [...pauses.map((one) => pausedHold(detail, one)), ...unservedHold(detail, missing)]);
   };
 
-function explanation(detail: TaskDetail): Explanation {
-  const holds = holdsOf(detail);
+function explanation(detail: TaskDetail, more: readonly Hold[]): Explanation {
+  const holds = [...holdsOf(detail), ...more];
   return {
     subject: detail.task_id,
     state: detail.station,
@@ -34,6 +39,31 @@ function plainly({ task_id, station, agent_id, claimed_at }: TaskDetail): string
     default:
       return `${task_id} is ${station}.`;
   }
+}
+
+function pausedHold({ task_id: subject }: TaskDetail, { what, pause }: PauseOf): Hold {
+  const { by, at, reason, ends = 0 } = pause;
+  const whole =
+    what === 'all' ? 'all work' : what.startsWith('resource:') ? `work on ${what.slice(9)}` : `work of type ${what}`;
+  return {
+    kind: 'paused',
+    subject,
+    ...(by && { holder: by }),
+    ...(at && { since: at }),
+    clears_at: ends > 0 ? new Date(ends * 1000).toISOString() : null,
+    because: `${subject} is ready, but ${whole} is paused${by ? ` by ${by}` : ''}${reason ? `: ${reason}` : ''}.`,
+    actions: [
+      { label: 'Go on', command: `reeve resume ${what}`, method: 'POST', url: '/api/v1/resume', allowed: true },
+    ],
+  };
+}
+
+function unservedHold({ task_id: subject }: TaskDetail, missing: string | undefined): Hold[] {
+  if (missing === undefined) return [];
+  const because = `${subject} is ready, but no live agent can take it: it wants ${missing}.`;
+  const command = 'reeve agent list';
+  const look = { label: 'See who is there', command, method: 'GET', url: '/api/v1/agents', allowed: true };
+  return [{ kind: 'capacity', subject, clears_at: null, because, actions: [look] }];
 }
 
 function holdsOf(detail: TaskDetail): Hold[] {

@@ -1,3 +1,4 @@
+import type { Pause } from './lease.ts';
 import { type Station, stationOf } from './station.ts';
 import { type ExecutionResult, type Task, type TaskId, type TaskState, taskSchema, type WorkStatus } from './task.ts';
 import type { Standing } from './task-sink.ts';
@@ -147,6 +148,26 @@ export class TaskViews {
     };
   }
 
+  /** The tasks that are next, best first; those that are paused among them. */
+  async ready(limit: number): Promise<Task[]> {
+    const { connection, keys } = this.#store;
+    const ids = await connection.commands.zrange(keys.readyOrder(), '0', String(limit - 1));
+    return [...(await this.tasks(ids)).values()];
+  }
+
+  /** What is paused: all, a type of agent, or a resource. */
+  async pauses(): Promise<PauseOf[]> {
+    const { connection, keys } = this.#store;
+    const found = Object.entries(await connection.commands.hgetall(keys.pauses()));
+    return found.map(([what, text]) => ({ what, pause: JSON.parse(text) as Pause }));
+  }
+
+  /** Those of them that keep a ready task where it is. */
+  async pausesOf(id: string): Promise<PauseOf[]> {
+    const [[lane] = []] = await this.#store.records([id], ['lane']);
+    return (await this.pauses()).filter(({ what }) => what === 'all' || what === lane);
+  }
+
   async progress(): Promise<Record<ProgressField, number>> {
     const { connection, keys } = this.#store;
     const counts = await connection.commands.hmget(keys.taskCounts(), ...PROGRESS);
@@ -170,6 +191,12 @@ export class TaskViews {
     const { connection, keys } = this.#store;
     return connection.commands.lrange(keys.errorList(), 0, limit - 1);
   }
+}
+
+export interface PauseOf {
+  /** all, a type of agent, or `resource:TYPE:ID`. */
+  readonly what: string;
+  readonly pause: Pause;
 }
 
 export const PROGRESS = ['total', 'pending', 'in_progress', 'completed', 'failed', 'blocked'] as const;

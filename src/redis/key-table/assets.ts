@@ -125,6 +125,15 @@ export const ASSET_KEYS = {
     from: 'additive',
     holds: 'one asset of a large publish before it becomes visible',
   },
+  assetStageOld: {
+    pattern: 'asset:stage:old:<generation>:<asset>',
+    slot: 'asset',
+    type: 'hash',
+    ttl: { kind: 'until', event: 'the publish is told of, or the next one clears it away' },
+    room: 'registry',
+    from: 'additive',
+    holds: 'what a large publish took out of sight: to free it there and then would keep Redis busy',
+  },
   assetStageIndex: {
     pattern: 'asset:stage:index:<generation>',
     slot: 'asset',
@@ -263,7 +272,8 @@ export const ASSET_KEYS = {
     ttl: { kind: 'trimmed', entries: 10_000, seconds: 7 * DAY },
     room: 'sync',
     from: 'additive',
-    holds: 'each change with operation, id, old and new blob, commit',
+    holds:
+      'each change with operation, id, old and new blob, commit; the one without a namespace tells of all, and says of which',
   },
   assetSyncErrors: {
     pattern: 'asset:sync:errors',

@@ -1,12 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  laneOf,
-  lanesFor,
-  match,
-  suggestType,
-  unservable,
-  type WantedSkills,
-} from '../../../src/coordinator/agents/matcher.ts';
+import { laneOf, lanesFor, match, suggestType, type WantedSkills } from '../../../src/coordinator/agents/matcher.ts';
 
 const wanting = (task: Partial<WantedSkills> = {}): WantedSkills => ({
   category: '',
@@ -96,11 +89,5 @@ describe('who may take what', () => {
         expect(lanesFor(agent_type).includes(laneOf(task))).toBe(match({ agent_type, capabilities: [] }, task).fits);
       }
     }
-  });
-
-  test('work that no living agent can take is told apart', () => {
-    const tasks = [ui, wanting({ agent_type: 'dba' })];
-    expect(unservable(tasks, [{ agent_type: GENERAL, capabilities: [] }])).toEqual([tasks[1]]);
-    expect(unservable(tasks, [])).toEqual(tasks);
   });
 });

@@ -36,3 +36,28 @@ test('a task that a plain client has taken is not offered again because its prio
   expect(await room.status('A')).toBe('assigned');
   await room.tasks.work.complete({ task: 'B', agent: 'ann' });
 });
+
+test('a task that a plain client has taken is its own, also where it would collide with running work', async () => {
+  await room.add({ task_id: 'A', files_to_modify: ['x.ts'] }, { task_id: 'B', files_to_modify: ['x.ts'] });
+  expect(await room.tasks.work.claim({ agent: 'ann' })).toMatchObject({ task: { task_id: 'A' } });
+  expect(await room.plain.rpop(room.keys.taskQueue())).toBe('B');
+  expect(await room.tasks.work.claim({ agent: 'ben' })).toMatchObject({ outcome: 'none' });
+  expect(await room.status('B')).toBe('assigned');
+  await room.tasks.work.complete({ task: 'A', agent: 'ann' });
+  expect(await room.queue()).toEqual([]);
+});
+
+test('each lease of a plain client ends in the events, also one whose lock was gone before anyone looked', async () => {
+  await room.add('A');
+  const lockEvents = async () => {
+    const { events } = await room.events.since({}, { streams: ['lock'] });
+    return events.map(({ event, payload }) => `${event} ${String(payload.lock_id)}`);
+  };
+  await room.tasks.judge('A', { to: 'running' }, 'a plain client');
+  const first = await room.client.hget(room.keys.taskLock('A'), 'lock_id');
+  await room.client.del(room.keys.taskLock('A'));
+  await room.tasks.work.drop({ task: 'A', agent: 'raw.A' }, 'back');
+  await room.tasks.judge('A', { to: 'running' }, 'a plain client');
+  const second = await room.client.hget(room.keys.taskLock('A'), 'lock_id');
+  expect(await lockEvents()).toEqual([`lock:acquired ${first}`, `lock:expired ${first}`, `lock:acquired ${second}`]);
+});

@@ -101,6 +101,20 @@ describe('a claim', () => {
   });
 });
 
+test('giving back, asked again because the answer was lost, is the same giving back; by anyone else it is refused', async () => {
+  await room.add('A');
+  const { lease } = await next('ann');
+  const ann = { task: 'A', agent: 'ann', lockId: lease.lock_id };
+  expect(await room.tasks.work.drop(ann, 'back')).toEqual({ outcome: 'dropped', position: 1 });
+  expect(await room.tasks.work.drop(ann, 'back')).toEqual({ outcome: 'dropped', position: 1 });
+  expect(await room.tasks.work.drop({ task: 'A', agent: 'ben' }, 'back')).toMatchObject({ outcome: 'late' });
+  expect((await room.tasks.outcomes(10)).length).toBe(0);
+  const { lease: second } = await next('ben');
+  expect(await room.tasks.work.drop(ann, 'back')).toMatchObject({ outcome: 'late', holder: 'ben' });
+  await room.tasks.work.complete({ task: 'A', agent: 'ben', lockId: second.lock_id });
+  expect(await room.tasks.work.drop({ task: 'A', agent: 'ben' }, 'back')).toMatchObject({ status: 'completed' });
+});
+
 describe('a completion', () => {
   test('releases what waited for it, and writes the seven fields of the result', async () => {
     await room.add('A', { task_id: 'B', depends_on: ['A'] }, { task_id: 'C', depends_on: ['A', 'B'] });

@@ -10,9 +10,8 @@ local function fail_for_good(t, from, result, reason, payload)
   redis.call('EXPIRE', key.taskExecution(t.ade), 7776000)
   redis.call('ZREM', key.delayedTasks(), t.task)
   if t.status == 'pending' then withdraw(t) end
-  if t.parked ~= '' then redis.call('SREM', key.parkedTasks(t.parked), t.task) end
   set_status(t, 'failed')
-  note(t, 'reason', reason, 'parked', '')
+  note(t, 'reason', reason)
   if result ~= 'cancelled' then redis.call('ZADD', key.deadTasks(), seconds(now), t.task) end
   say(result == 'cancelled' and 'task_cancelled' or 'task_failed', t, t.agent, payload, result == 'cancelled' and 'cancelled' or 'failed')
 end

@@ -31,8 +31,17 @@ local function offer(t)
   end
 end
 
+-- It waits for no other task's end any more.
+local function leave_park(t)
+  if t.parked == '' then return end
+  redis.call('SREM', key.parkedTasks(t.parked), t.task)
+  note(t, 'parked', '')
+  t.parked = ''
+end
+
 -- Takes a task from wherever it was ready. False if it was on the public list and is not any more: a plain client has it.
 local function withdraw(t)
+  leave_park(t)
   redis.call('ZREM', key.readyTasks(t.lane), t.task)
   redis.call('ZREM', key.readyOrder(), t.task)
   local offered = redis.call('ZREM', key.offeredTasks(), t.task) == 1
@@ -47,10 +56,7 @@ local function is_held(t)
 end
 
 local function make_ready(t)
-  if t.parked ~= '' then
-    note(t, 'parked', '')
-    t.parked = ''
-  end
+  leave_park(t)
   set_status(t, 'pending')
   redis.call('ZADD', key.readyTasks(t.lane), t.score, t.task)
   redis.call('ZADD', key.readyOrder(), t.score, t.task)

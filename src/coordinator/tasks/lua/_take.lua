@@ -57,6 +57,10 @@ local function infer(t, agent, status, lease_us)
   read_fence(item)
   local said = redis.call('GET', key.taskStatus(t.task))
   if redis.call('EXISTS', item.lock) == 0 then
+    -- Whoever had it before fell silent, and nobody has said so yet: afterwards nothing would tell of it any more.
+    if item.state == 'held' then
+      tell(item, 'expired', item.last_holder, '","lock_id":"' .. item.last_lock_id .. '","fencing_token":"' .. whole_number(item.token) .. '"}')
+    end
     take(t, { item }, {}, status)
   else
     -- Somebody outside the queue has its lock: looked at again soon.

@@ -52,13 +52,13 @@ end
 local RETRY_US = 2000000
 -- Somebody outside the queue has what it needs: looked at again soon, for nothing tells us when that ends.
 local function delay(t)
-  withdraw(t)
+  if not withdraw(t) then return infer(t, 'raw.' .. t.task, 'assigned', args.raw_us) end
   redis.call('ZADD', key.delayedTasks(), seconds(now + RETRY_US), t.task)
   set_status(t, 'blocked')
 end
 
 local function park(t, blocker)
-  withdraw(t)
+  if not withdraw(t) then return infer(t, 'raw.' .. t.task, 'assigned', args.raw_us) end
   note(t, 'parked', blocker)
   redis.call('SADD', key.parkedTasks(blocker), t.task)
 end

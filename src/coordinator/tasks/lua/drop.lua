@@ -6,7 +6,12 @@
 
 local t = load(args.task)
 if not t then return { 'UNKNOWN' } end
-if not is_running(t) or not is_owner(t, args.agent, args.lock_id, args.token) then return { 'LATE', t.status, t.agent } end
+if not is_owner(t, args.agent, args.lock_id, args.token) then return { 'LATE', t.status, t.agent } end
+if not is_running(t) then
+  -- Asked again: its answer was lost.
+  if t.status == 'pending' or t.status == 'blocked' then return { 'DROPPED', redis.call('ZRANK', key.readyOrder(), t.task) or -1 } end
+  return { 'LATE', t.status, t.agent }
+end
 local agent = t.agent
 end_work(t)
 note(t, 'reason', args.reason)

@@ -6,6 +6,7 @@
 -- Outcomes: DONE · SAME (it stood so already) · UNKNOWN
 -- @include _take.lua
 -- @include _failing.lua
+-- @include _again.lua
 
 local t = load(args.task)
 if not t then return { 'UNKNOWN' } end
@@ -18,6 +19,11 @@ local payload = '{"by":' .. quoted(args.by) .. ',"reason":' .. quoted(args.reaso
 if ran then
   end_work(t)
   move(t, from, 'APPROVED')
+  from = 'APPROVED'
+end
+if t.status == 'completed' or t.status == 'failed' then
+  -- It had ended otherwise, and so is taken up again first: no state leads from one end to another.
+  bring_back(t, false, args.by, args.reason)
   from = 'APPROVED'
 end
 local waits = from == 'DRAFT' or from == 'SUBMITTED' or from == 'REVIEWING'
