@@ -33,6 +33,8 @@ export interface LockRooms {
 }
 
 const SWEEP_SECONDS = 1;
+/** A sweep is short. A daemon killed in the middle of one keeps its successor from sweeping for no longer than this. */
+const SWEEP_LIMIT_MS = 10_000;
 const DETECT_SECONDS = 2;
 
 /** The locks, those who wait for them, and the work that keeps them clean. */
@@ -65,7 +67,7 @@ export function createLockRooms(options: LockRoomsOptions): LockRooms {
     confirmMs: async () => (await live.get('lock:heartbeat_interval')) * 1000,
   });
   const handlers = {
-    lock_cleanup: { everySeconds: () => SWEEP_SECONDS, limitMs: 60_000, run: lockCleanup({ locks, log }) },
+    lock_cleanup: { everySeconds: () => SWEEP_SECONDS, limitMs: SWEEP_LIMIT_MS, run: lockCleanup({ locks, log }) },
     deadlock_detect: { everySeconds: () => DETECT_SECONDS, limitMs: 30_000, run: () => deadlocks.detectOnce() },
   };
   return { locks, lockDesk, deadlocks, handlers };

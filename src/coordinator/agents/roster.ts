@@ -3,6 +3,7 @@ import { isoTime } from '../../clock.ts';
 import type { Connection } from '../../redis/connection.ts';
 import { isId } from '../../redis/ids.ts';
 import type { Keyspace } from '../../redis/keys.ts';
+import { unlessWrongType } from '../../redis/wrong-type.ts';
 import { GENERAL } from './matcher.ts';
 
 /** How much an agent may do at once is a lock's business; this is as much of it as the roster asks for. */
@@ -66,6 +67,7 @@ export class Roster {
     const { connection, keys, places, clock } = this.#options;
     const redis = connection.commands;
     const key = keys.agent(agent);
+    if (!['hash', 'none'].includes(await redis.type(key))) await redis.del(key);
     await redis.hsetnx(key, 'started_at', isoTime(clock));
     await redis.hsetnx(key, 'status', 'idle');
     await redis.hsetnx(key, 'current_task', '');
@@ -103,7 +105,7 @@ export class Roster {
     const { connection, keys, places, clock } = this.#options;
     const redis = connection.commands;
     const [row, left, claims, taken] = await Promise.all([
-      redis.hgetall(keys.agent(agent)),
+      unlessWrongType(redis.hgetall(keys.agent(agent)), {}),
       redis.ttl(keys.agent(agent)),
       redis.hkeys(keys.agentClaims(agent)),
       places.capacity(agent),

@@ -4,6 +4,7 @@ import type { EventLog } from '../../events/event-log.ts';
 import type { Logger } from '../../log.ts';
 import { isId } from '../../redis/ids.ts';
 import { type KeyspaceOptions, keyReader } from '../../redis/keys.ts';
+import { unlessWrongType } from '../../redis/wrong-type.ts';
 import { every, type Service } from '../../service.ts';
 import { parseLock } from '../locks/lock.ts';
 import type { Locks } from '../locks/locks.ts';
@@ -146,7 +147,7 @@ export class Reconciler {
   async #completed(task: string, { agent, lockId }: Truth, isRunning: boolean): Promise<boolean | undefined> {
     const { tasks, clock } = this.#options;
     const { connection, keys } = tasks.store;
-    const text = await connection.commands.get(keys.taskResult(task));
+    const text = await unlessWrongType(connection.commands.get(keys.taskResult(task)), null);
     const since = this.#finishedAt.get(task) ?? clock.now();
     this.#finishedAt.set(task, since);
     if (text === null && clock.now() - since < RESULT_MS) return undefined;
@@ -166,12 +167,13 @@ export class Reconciler {
 
   async #errorOf(task: string): Promise<string> {
     const { connection, keys } = this.#options.tasks.store;
-    const errors = await connection.commands.lrange(keys.errorList(), 0, 99);
+    const errors = await unlessWrongType(connection.commands.lrange(keys.errorList(), 0, 99), []);
     const own = errors
       .find((text) => text.startsWith(`${task}:`))
       ?.slice(task.length + 1)
       .trim();
-    const { errors: inResult = [] } = adoptedResult(await connection.commands.get(keys.taskResult(task)));
+    const said = await unlessWrongType(connection.commands.get(keys.taskResult(task)), null);
+    const { errors: inResult = [] } = adoptedResult(said);
     return own ?? inResult[0] ?? 'a plain client said that it failed';
   }
 

@@ -1,3 +1,4 @@
+import { unlessWrongType } from '../../redis/wrong-type.ts';
 import type { Pause } from './lease.ts';
 import { type Station, stationOf } from './station.ts';
 import { type ExecutionResult, type Task, type TaskId, type TaskState, taskSchema, type WorkStatus } from './task.ts';
@@ -122,10 +123,10 @@ export class TaskViews {
       this.tasks([id]),
       redis.get(keys.taskState(ade)),
       redis.smembers(keys.openDependencies(id)),
-      redis.smembers(keys.taskDependencies(id)),
+      unlessWrongType(redis.smembers(keys.taskDependencies(id)), []),
       redis.smembers(keys.dependents(id)),
       redis.zscore(keys.delayedTasks(), id),
-      redis.get(keys.taskResult(id)),
+      unlessWrongType(redis.get(keys.taskResult(id)), null),
       redis.lrange(keys.lateResults(id), 0, -1),
       this.#store.records([id], ROW),
     ]);
@@ -189,7 +190,7 @@ export class TaskViews {
 
   async errors(limit: number): Promise<string[]> {
     const { connection, keys } = this.#store;
-    return connection.commands.lrange(keys.errorList(), 0, limit - 1);
+    return unlessWrongType(connection.commands.lrange(keys.errorList(), 0, limit - 1), []);
   }
 }
 

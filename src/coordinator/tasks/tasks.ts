@@ -179,20 +179,27 @@ export class Tasks implements TaskSink {
     const lost: string[] = [];
     const timedOut: string[] = [];
     for (const task of suspects) {
-      const [word, lockId = '', agent = ''] = await this.store.scripts.run(lapse, {}, { ...this.store.common(), task });
+      const [word, lockId = '', agent = '', status = ''] = await this.store.scripts.run(
+        lapse,
+        {},
+        { ...this.store.common(), task },
+      );
       if (word !== 'LOST' && word !== 'TIMEOUT') continue;
-      await this.#end(task, { lockId, agent }, word);
+      await this.#end(task, { lockId, agent, status }, word);
       (word === 'LOST' ? lost : timedOut).push(task);
     }
     return { released, lost, timedOut };
   }
 
-  async #end(task: string, { lockId, agent }: { lockId: string; agent: string }, word: 'LOST' | 'TIMEOUT') {
+  async #end(task: string, { lockId, agent, status }: Ended, word: 'LOST' | 'TIMEOUT') {
     const [row] = await this.store.records([task], ['claims', 'timeout']);
     const isLost = word === 'LOST';
     if (isLost) await this.work.reapLocks(task, agent, row?.[0] ?? '');
     const error = isLost ? `${agent} fell silent and its lease ended` : `it took longer than ${row?.[1]} s`;
-    const failure = { class: isLost ? 'lost' : 'timeout', error, isForced: true } as const;
+    // One that was popped from the list by somebody who then never said a word was not tried.
+    const isUnheard = status === 'assigned' && agent.startsWith(RAW);
+    const kind = isLost ? (isUnheard ? 'unheard' : 'lost') : 'timeout';
+    const failure = { class: kind, error, isForced: true } as const;
     await this.work.fail({ task, agent, lockId }, failure);
   }
 
@@ -279,6 +286,12 @@ export class Tasks implements TaskSink {
     const { rawLeaseMs } = this.#options.limits();
     return { lease_us: rawLeaseMs * 1000, lease_class: 'process', hold_us: 0, purpose: 'task' };
   }
+}
+
+interface Ended {
+  readonly lockId: string;
+  readonly agent: string;
+  readonly status: string;
 }
 
 interface RowTerms {

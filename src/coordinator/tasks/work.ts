@@ -261,7 +261,7 @@ function ifReplyUnknown(error: unknown): readonly string[] {
 }
 
 export interface Failure {
-  readonly class?: FailureClass | 'lost' | 'timeout' | undefined;
+  readonly class?: FailureClass | 'lost' | 'unheard' | 'timeout' | undefined;
   readonly error: string;
   readonly result?: Partial<WorkResult> | undefined;
   /** On quota: which type of agent pauses, until when (seconds since 1970; 0: until a person resumes). */

@@ -68,8 +68,8 @@ export class ModernAgent {
 
   async #turn(): Promise<void> {
     const { random, board, name } = this.#options;
-    const lockId = randomUUID();
-    const claim = { wait: 1, lease_class: 'process', lock_id: lockId };
+    // Without an id of its own, a claim whose answer was lost is found again by the agent's name: it has one place.
+    const claim = { wait: 1, lease_class: 'process', ...(random.chance(0.5) && { lock_id: randomUUID() }) };
     const { status, body } = await this.#ask(`/agents/${name}/claim`, claim);
     if (status !== 200 || !body.task || !body.lease) return this.#work(50);
     const { task_id: task, files_to_modify: files } = body.task;

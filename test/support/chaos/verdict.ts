@@ -178,9 +178,12 @@ const ENDS = new Set(['lock:released', 'lock:expired', 'lock:broken', 'lock:abor
 function expectLocksEnd(events: readonly ReeveEvent[]) {
   const held = new Map<string, string>();
   for (const { event, payload } of events) {
-    const grant = `${String(payload.lock)} ${String(payload.lock_id ?? payload.agent_id)}`;
-    if (BEGINS.has(event)) held.set(grant, String(payload.lock));
-    if (ENDS.has(event)) held.delete(grant);
+    // The locks of a lease are taken and given back together: one event names them all.
+    for (const lock of [payload.lock, ...((payload.with ?? []) as unknown[])].map(String)) {
+      const grant = `${lock} ${String(payload.lock_id ?? payload.agent_id)}`;
+      if (BEGINS.has(event)) held.set(grant, lock);
+      if (ENDS.has(event)) held.delete(grant);
+    }
   }
   const history = (lock: string) =>
     events

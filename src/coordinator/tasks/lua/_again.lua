@@ -22,7 +22,7 @@ local function bring_back(t, is_gated, by, reason)
   end
   redis.call('ZREM', key.deadTasks(), t.task)
   wait_again(t.task)
-  for _, id in ipairs(redis.call('SMEMBERS', key.taskDependencies(t.task))) do
+  for _, id in ipairs(public('SMEMBERS', key.taskDependencies(t.task))) do
     if redis.call('HGET', key.taskRecord(id), 'status') ~= 'completed' then redis.call('SADD', key.openDependencies(t.task), id) end
   end
 end

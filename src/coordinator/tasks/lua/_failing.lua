@@ -43,7 +43,7 @@ local function fall_out(task)
 end
 
 local function log_error(task, text)
-  redis.call('LPUSH', key.errorList(), task .. ': ' .. text)
+  public('LPUSH', key.errorList(), task .. ': ' .. text)
   redis.call('LTRIM', key.errorList(), 0, 999)
 end
 

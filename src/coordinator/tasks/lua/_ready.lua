@@ -15,18 +15,18 @@ local function offer(t)
   -- Better ones that are not listed yet come first: it joins with them.
   if rank >= args.window or rank > listed and is_long_enough(listed) then return end
   if rank >= listed then
-    redis.call('LPUSH', queue, t.task)
+    public('LPUSH', queue, t.task)
   else
     local placed = -1
     local better = rank > 0 and redis.call('ZRANGE', order, math.max(0, rank - NEIGHBOURS), rank - 1) or {}
     for at = #better, 1, -1 do
-      if placed < 1 then placed = redis.call('LINSERT', queue, 'BEFORE', better[at], t.task) end
+      if placed < 1 then placed = public('LINSERT', queue, 'BEFORE', better[at], t.task) end
     end
-    if placed < 1 then redis.call('RPUSH', queue, t.task) end
+    if placed < 1 then public('RPUSH', queue, t.task) end
   end
   redis.call('ZADD', offered, whole_number(now), t.task)
   if listed >= args.window then
-    local worst = redis.call('LPOP', queue)
+    local worst = public('LPOP', queue)
     if worst then redis.call('ZREM', offered, worst) end
   end
 end
@@ -45,7 +45,7 @@ local function withdraw(t)
   redis.call('ZREM', key.readyTasks(t.lane), t.task)
   redis.call('ZREM', key.readyOrder(), t.task)
   local offered = redis.call('ZREM', key.offeredTasks(), t.task) == 1
-  local there = redis.call('LREM', key.taskQueue(), -1, t.task) > 0
+  local there = public('LREM', key.taskQueue(), -1, t.task) > 0
   if offered then refill() end
   return there or not offered
 end

@@ -55,7 +55,7 @@ local function infer(t, agent, status, lease_us)
   ends, expires_text = now + lease_us, iso_time(now + lease_us)
   local item = task_item(t.ade)
   read_fence(item)
-  local said = redis.call('GET', key.taskStatus(t.task))
+  local said = public('GET', key.taskStatus(t.task))
   if redis.call('EXISTS', item.lock) == 0 then
     -- Whoever had it before fell silent, and nobody has said so yet: afterwards nothing would tell of it any more.
     if item.state == 'held' then

@@ -5,6 +5,7 @@
 --   args.publish, args.grace_us    see the locks' _locks.lua; on one server only
 --   args.window    how many ready tasks the public list shows
 -- @include ../../locks/lua/_now.lua
+-- @include _public.lua
 local whole = true
 local registry, waiting, stream = key.lockRegistry(), key.waitedLocks(), key.events('lock')
 local index, waitfor
@@ -112,7 +113,7 @@ local function write_progress()
   if next(tally) then
     redis.call('HSET', counts, 'pending', pending, 'in_progress', in_progress, 'completed', completed, 'failed', failed, 'blocked', blocked)
   end
-  redis.call('HSET', key.progress(), 'total', total, 'pending', pending, 'in_progress', in_progress, 'completed', completed,
+  public('HSET', key.progress(), 'total', total, 'pending', pending, 'in_progress', in_progress, 'completed', completed,
     'failed', failed, 'blocked', blocked)
   tally = {}
 end
@@ -129,7 +130,7 @@ end
 local STATIONS = { pending = 'ready', blocked = 'waiting', assigned = 'working', in_progress = 'working', completed = 'done' }
 -- What agents and people see happen. For a task from a file it also goes to the outbox, until it is written back there.
 local function say(event, t, agent, payload, station)
-  redis.call('XADD', key.coordinationEvents(), 'MAXLEN', '~', ctx.keep, '*', 'event_type', event, 'task_id', t.task,
+  public('XADD', key.coordinationEvents(), 'MAXLEN', '~', ctx.keep, '*', 'event_type', event, 'task_id', t.task,
     'agent_id', agent, 'timestamp', now_text, 'source', ctx.source, 'payload', payload or '{}')
   if t.origin == 'prd' then
     redis.call('XADD', key.prdOutbox(), '*', 'event_type', event, 'task_id', t.task, 'agent_id', agent, 'timestamp', now_text,

@@ -4,6 +4,7 @@
 --   args.head, args.window      as for every script over tasks, see _task.lua
 -- What the requests of one call write to a sorted set, a set or the counts is gathered, and written once at the end.
 -- @include ../../locks/lua/_now.lua
+-- @include _public.lua
 local UNUSUAL = { 'UNUSUAL' }
 -- A task with more than these is not usual: what is gathered must fit into one command.
 local FEW_RESOURCES = 16

@@ -31,6 +31,6 @@ local function refill()
     entries[#entries + 1], entries[#entries + 2] = whole_number(now), next
   end
   if not names[1] then return end
-  redis.call('LPUSH', key.taskQueue(), unpack(names))
+  public('LPUSH', key.taskQueue(), unpack(names))
   redis.call('ZADD', offered, unpack(entries))
 end

@@ -16,13 +16,23 @@ local function marks_for(claim)
   return claim[3] == 's' and key.heldShared() or key.heldExclusive()
 end
 
+-- Its key ended before anyone noticed, and the sweeper has not come by: what it would do is done now.
+local function end_unseen(item)
+  read_fence(item)
+  if item.state ~= 'held' or item.sharing or item.last_lock_id ~= args.lock_id then return end
+  redis.call('HSET', item.fence, 'state', 'expired')
+  leave_indexes(item)
+  tell(item, 'expired', args.agent, '","lock_id":"' .. args.lock_id .. '","fencing_token":"' .. whole_number(item.token) .. '"}')
+end
+
 local function free_if_mine(item)
   read_holders(item)
   item.mine, item.at = grant_of(item, args.lock_id)
-  if item.mine and item.mine.agent_id == args.agent then free(item) end
+  if item.mine and item.mine.agent_id == args.agent then free(item)
+  elseif item.kind ~= 'a' and #item.holders == 0 then end_unseen(item) end
 end
 
--- Ends the lease of a task and all that hangs on it. Locks that are lost already are left as they are.
+-- Ends the lease of a task and all that hangs on it. Locks that others have by now are left as they are.
 local function end_work(t)
   act_as(t.agent, t.lock_id)
   together = {}
@@ -38,7 +48,7 @@ local function end_work(t)
   local agent = key.agent(t.agent)
   if redis.call('EXISTS', agent) == 1 then
     local left = redis.call('HKEYS', key.agentClaims(t.agent))[1]
-    redis.call('HSET', agent, 'current_task', left or '', 'status', left and 'working' or 'idle')
+    public('HSET', agent, 'current_task', left or '', 'status', left and 'working' or 'idle')
     redis.call('EXPIRE', agent, AGENT_SECONDS)
   end
 end

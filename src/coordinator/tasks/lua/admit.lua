@@ -38,7 +38,7 @@ end
 
 local function write_edges(given)
   if #given.deps == 0 then return end
-  redis.call('SADD', key.taskDependencies(given.id), unpack(given.deps))
+  public('SADD', key.taskDependencies(given.id), unpack(given.deps))
   local open = key.openDependencies(given.id)
   for _, need in ipairs(given.deps) do
     redis.call('SADD', key.dependents(need), given.id)
@@ -79,7 +79,7 @@ end
 if #new > 0 then
   redis.call('HINCRBY', counts, 'total', #new)
   redis.call('HINCRBY', counts, 'graph', 1)
-  redis.call('XADD', key.coordinationEvents(), 'MAXLEN', '~', ctx.keep, '*', 'event_type', 'tasks_admitted', 'task_id', new[1], 'agent_id', '',
+  public('XADD', key.coordinationEvents(), 'MAXLEN', '~', ctx.keep, '*', 'event_type', 'tasks_admitted', 'task_id', new[1], 'agent_id', '',
     'timestamp', now_text, 'source', ctx.source, 'payload', '{"count":' .. #new .. ',"tasks":' .. cjson.encode(new) .. '}')
 end
 write_progress()

@@ -11,15 +11,15 @@ local TWO_32 = 4294967296
 local function rewire(id, deps)
   local wanted = {}
   for _, need in ipairs(deps) do wanted[need] = true end
-  for _, need in ipairs(redis.call('SMEMBERS', key.taskDependencies(id))) do
+  for _, need in ipairs(public('SMEMBERS', key.taskDependencies(id))) do
     if not wanted[need] then
-      redis.call('SREM', key.taskDependencies(id), need)
+      public('SREM', key.taskDependencies(id), need)
       redis.call('SREM', key.openDependencies(id), need)
       redis.call('SREM', key.dependents(need), id)
     end
   end
   for _, need in ipairs(deps) do
-    if redis.call('SADD', key.taskDependencies(id), need) == 1 then
+    if public('SADD', key.taskDependencies(id), need) == 1 then
       redis.call('SADD', key.dependents(need), id)
       if redis.call('HGET', key.taskRecord(need), 'status') ~= 'completed' then redis.call('SADD', key.openDependencies(id), need) end
     end

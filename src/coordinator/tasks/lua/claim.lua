@@ -80,7 +80,7 @@ end
 
 local function enter_agent(t)
   local agent = key.agent(args.agent)
-  redis.call('HSETNX', agent, 'started_at', now_text)
+  public('HSETNX', agent, 'started_at', now_text)
   redis.call('HSET', agent, 'agent_type', args.agent_type, 'current_task', t.task, 'status', 'working')
   redis.call('EXPIRE', agent, AGENT_SECONDS)
   redis.call('SADD', key.knownAgents(), args.agent)

@@ -1,7 +1,7 @@
 -- End an attempt without success, and decide what follows from its class:
 --   task: an attempt is spent; tried again after a pause that doubles, or given up    quota: nothing is spent, and the agent's type pauses
 --   auth, infra: nothing is spent, tried again after a pause    cancelled: nothing is spent, back to the queue at once
---   lost (the lease ended unsaid), timeout: an attempt is spent
+--   lost (the lease ended unsaid), timeout: an attempt is spent    unheard (a plain client took it and never began): nothing is spent
 --   args.task, args.agent, args.lock_id, args.token    as for complete; args.force 1: whoever holds it
 --   args.class, args.error, args.rest     why; text for people; the result after its first four fields
 --   args.delay_us, args.max_attempts      first pause; how many attempts there are
@@ -20,7 +20,7 @@ end
 
 local agent, class, text = t.agent, args.class, args.error
 local SPENDS = { task = true, lost = true, timeout = true }
-local EVENT = { lost = 'lease_lost', timeout = 'task_timeout', cancelled = 'task_dropped' }
+local EVENT = { lost = 'lease_lost', unheard = 'lease_lost', timeout = 'task_timeout', cancelled = 'task_dropped' }
 end_work(t)
 log_error(t.task, text)
 local delay = 0
@@ -30,7 +30,7 @@ if SPENDS[class] then
 elseif class == 'quota' then
   redis.call('HSET', key.pauses(), args.pause_type, '{"by":' .. quoted(agent) .. ',"at":"' .. now_text .. '","ends":' .. args.pause_until
     .. ',"reason":' .. quoted(text) .. '}')
-elseif class ~= 'cancelled' then
+elseif class ~= 'cancelled' and class ~= 'unheard' then
   delay = args.delay_us
 end
 local payload = '{"class":"' .. class .. '","error":' .. quoted(text) .. ',"attempt":' .. t.attempts

@@ -10,7 +10,7 @@ if args.value ~= '' then redis.call('HSET', key.pauses(), args.what, args.value)
 
 -- What plain clients took from the list must not come back to it: it stays offered, for the reconcile to find.
 local there = {}
-for _, id in ipairs(redis.call('LRANGE', queue, 0, -1)) do there[id] = true end
+for _, id in ipairs(public('LRANGE', queue, 0, -1)) do there[id] = true end
 for _, id in ipairs(redis.call('ZRANGE', offered, 0, -1)) do
   if there[id] then redis.call('ZREM', offered, id) end
 end

@@ -5,16 +5,19 @@
 -- @include _take.lua
 
 local queue, offered, order = key.taskQueue(), key.offeredTasks(), key.readyOrder()
-local listed = redis.call('LRANGE', queue, 0, -1)
+local listed = public('LRANGE', queue, 0, -1)
 local there, foreign, doubled = {}, {}, false
 for _, id in ipairs(listed) do
   if there[id] then doubled = true end
   there[id] = true
   if not redis.call('ZSCORE', offered, id) then foreign[#foreign + 1] = id end
 end
-local taken = {}
-for _, id in ipairs(redis.call('ZRANGE', offered, 0, -1)) do
-  if not there[id] then
+-- Agents take one each. So many at once, and not one left, were not taken: somebody cleared the list, and it is filled again.
+local MANY = 32
+local taken, was_offered = {}, redis.call('ZRANGE', offered, 0, -1)
+local cleared = #listed == 0 and #was_offered > MANY
+for _, id in ipairs(was_offered) do
+  if not there[id] and not cleared then
     local t = load(id)
     redis.call('ZREM', offered, id)
     if t and t.status == 'pending' then
@@ -43,5 +46,6 @@ if not same then
     redis.call('ZADD', offered, whole_number(now), id)
   end
 end
+if redis.call('TYPE', key.progress()).ok == 'hash' and redis.call('HLEN', key.progress()) ~= 6 then redis.call('DEL', key.progress()) end
 write_progress()
 return { taken, foreign }

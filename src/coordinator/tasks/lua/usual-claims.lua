@@ -62,11 +62,11 @@ end
 local function enter_agent(by, task)
   local row = key.agent(by.agent)
   if call('EXPIRE', row, DAY) == 0 then
-    call('HSET', row, 'started_at', now_text)
+    public('HSET', row, 'started_at', now_text)
     call('EXPIRE', row, DAY)
     call('SADD', key.knownAgents(), by.agent)
   end
-  call('HSET', row, 'agent_type', by.agent_type, 'current_task', task, 'status', 'working')
+  public('HSET', row, 'agent_type', by.agent_type, 'current_task', task, 'status', 'working')
   call('HSET', key.agentClaims(by.agent), task, by.lock_id)
 end
 
@@ -151,7 +151,7 @@ local function take(by, task, capacity, taken)
   enter_agent(by, task)
   local attempt = string.format('%d', attempts + 1)
   local payload = '{"attempt":' .. attempt .. ',"lock_id":"' .. lock_id .. '","fencing_token":"' .. token .. '"}'
-  call('XADD', own_events, 'MAXLEN', '~', ctx.keep, '*', 'event_type', 'task_assigned', 'task_id', task, 'agent_id', agent,
+  public('XADD', own_events, 'MAXLEN', '~', ctx.keep, '*', 'event_type', 'task_assigned', 'task_id', task, 'agent_id', agent,
     'timestamp', now_text, 'source', ctx.source, 'payload', payload)
   if r[9] == 'prd' then
     call('XADD', key.prdOutbox(), '*', 'event_type', 'task_assigned', 'task_id', task, 'agent_id', agent, 'timestamp', now_text,
@@ -216,7 +216,7 @@ if claimed > 0 then
   local c = call('HMGET', counts, 'total', 'pending', 'in_progress', 'completed', 'failed', 'blocked')
   local pending, in_progress = string.format('%d', (c[2] or 0) - claimed), string.format('%d', (c[3] or 0) + claimed)
   call('HSET', counts, 'pending', pending, 'in_progress', in_progress)
-  call('HSET', key.progress(), 'total', c[1] or '0', 'pending', pending, 'in_progress', in_progress, 'completed', c[4] or '0',
+  public('HSET', key.progress(), 'total', c[1] or '0', 'pending', pending, 'in_progress', in_progress, 'completed', c[4] or '0',
     'failed', c[5] or '0', 'blocked', c[6] or '0')
 end
 return replies

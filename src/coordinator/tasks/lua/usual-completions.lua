@@ -68,7 +68,7 @@ local function leave_agent(agent, task, has_others)
   local row = key.agent(agent)
   if redis.call('EXPIRE', row, 86400) == 0 then return end
   local other = has_others and redis.call('HKEYS', key.agentClaims(agent))[1]
-  redis.call('HSET', row, 'current_task', other or '', 'status', other and 'working' or 'idle')
+  public('HSET', row, 'current_task', other or '', 'status', other and 'working' or 'idle')
 end
 
 local function complete(given)
