@@ -14,6 +14,7 @@ import type { EventName, Payload } from './events/catalogue.ts';
 import { EventLog } from './events/event-log.ts';
 import { createTail } from './events/tail.ts';
 import { httpServer } from './http/server.ts';
+import { createIdentityRooms } from './identity-rooms.ts';
 import { Jobs, jobRunner } from './jobs/jobs.ts';
 import { createLockRooms } from './lock-rooms.ts';
 import type { Logger } from './log.ts';
@@ -136,6 +137,16 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   });
   const { tasks, taskDesk, roster, staffing, board } = work;
 
+  const identity = createIdentityRooms({
+    store,
+    connection,
+    keys,
+    scripts,
+    clock,
+    log: log.child('identity'),
+    service: instance,
+  });
+
   const isDirNamed = loaded().sources['assets.dir'] !== 'default';
   const assets = createAssetRooms({
     config,
@@ -187,6 +198,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     dataDir,
     clock,
     readiness,
+    needsTokens: () => identity.doorkeeper.needsTokens(),
     address: () => httpDoor.url,
     config: () => ({ settings: maskedConfig(loaded().config), sources: loaded().sources, file: loaded().file }),
     diagnose: () =>
@@ -223,6 +235,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     sync,
     library,
     writeBack,
+    ...identity,
     clock,
     explain,
   };

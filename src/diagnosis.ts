@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts';
 import { inspectPrdFile, type PrdFile } from './coordinator/prd/prd-file.ts';
+import { listTokens } from './identity/tokens.ts';
 import type { Config } from './settings.ts';
 import type { Store } from './store/database.ts';
 import { candidates } from './sync/differ.ts';
@@ -26,7 +27,8 @@ export interface Probes {
 }
 
 /** What `reeve doctor` looks at, from the ground up. The daemon and the command line ask the same questions. */
-export function checklist({ config, clock, fetch, path, prd, isDirNamed, listening, redis, store }: Probes): Check[] {
+export function checklist(probes: Probes): Check[] {
+  const { config, clock, fetch, path, prd, isDirNamed, listening, redis, store } = probes;
   const { host, port } = config.http;
   const { apiUrl, token } = config.github;
   const sources = sourceSettings(config, isDirNamed);
@@ -45,7 +47,7 @@ export function checklist({ config, clock, fetch, path, prd, isDirNamed, listeni
         : assetsCheck(makeSource(one, config, { fetch, clock, surroundings: { PATH: path, HOME: '' } })),
     ),
     ...(token && sources.every((one) => !one.github) ? [github(undefined)] : []),
-    identityCheck,
+    ...('check' in store ? [identityCheck(store, clock)] : []),
   ];
 }
 
@@ -81,10 +83,26 @@ const assetsCheck = ({ source, include, name }: MadeSource): Check => ({
 });
 const LOOK_MS = 10_000;
 
-const identityCheck: Check = {
+const identityCheck = (store: Store, clock: Clock): Check => ({
   name: 'identity',
-  run: async () => [ok('no API token exists: callers on this machine act as the admin "local", others are refused')],
-};
+  run: async () => {
+    const tokens = await listTokens(store, clock);
+    if (tokens.length === 0)
+      return [
+        ok(
+          'no API token exists: callers on this machine act as the admin "local", others are refused; reeve token create ends that',
+        ),
+      ];
+    const live = tokens.filter(({ state }) => state === 'live');
+    const soon = new Date(clock.now() + SOON_MS).toISOString();
+    const ending = live.filter(({ expires_at }) => expires_at !== undefined && expires_at < soon);
+    const says = `every call needs a token; ${live.length} of them live`;
+    if (ending.length === 0) return [ok(says)];
+    const names = ending.map(({ token_id, user, expires_at }) => `${token_id} of ${user} (${expires_at})`).join(', ');
+    return [warn(`${says}; ending within a week: ${names}`, 'reeve token create --user ID')];
+  },
+});
+const SOON_MS = 7 * 86_400_000;
 
 /** For the command line, when something cannot be asked because it is down. */
 export const unreachable = (name: string, says: string, fix: string): Check => ({

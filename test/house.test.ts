@@ -20,7 +20,18 @@ import { parseSource, readSources, type SourceFile } from './support/source.ts';
 
 const BASE = ['events', 'redis', 'store', 'root'];
 const COORDINATION = ['agents', 'approvals', 'locks', 'prd', 'tasks'].map((room) => `coordinator/${room}`);
-const ROOMS = [...COORDINATION, 'coordinator', 'jobs', 'ratelimit', 'registry', 'sync', 'system', 'why'];
+const ROOMS = [
+  ...COORDINATION,
+  'audit',
+  'coordinator',
+  'identity',
+  'jobs',
+  'ratelimit',
+  'registry',
+  'sync',
+  'system',
+  'why',
+];
 
 /** Who may import whom: downwards only. A new room is one line here; what it may see is the decision to take. */
 const ZONES: readonly Zone[] = [
@@ -36,6 +47,7 @@ const ZONES: readonly Zone[] = [
     holds: [
       'asset-dependency.ts',
       'asset-rooms.ts',
+      'identity-rooms.ts',
       'lock-rooms.ts',
       'redis-medium.ts',
       'standalone.ts',
@@ -56,7 +68,7 @@ const ZONES: readonly Zone[] = [
   // The agent host keeps its leases as every holder of a lock does.
   { zone: 'cli/worker', holds: ['cli/worker/'], may: ['cli', 'coordinator/locks', 'root'] },
   { zone: 'cli', holds: ['cli/'], may: ['config', 'operations', 'root'], types: ['sync', 'system'] },
-  { zone: 'http', holds: ['http/'], may: ['operations', 'events', 'root'] },
+  { zone: 'http', holds: ['http/'], may: ['operations', 'identity', 'events', 'root'] },
   { zone: 'mcp', holds: ['mcp/'], may: ['operations', 'events', 'root'] },
   { zone: 'metrics', holds: ['metrics/'], may: ['operations', 'events', 'root'], types: ['sync', 'system'] },
 
@@ -74,6 +86,9 @@ const ZONES: readonly Zone[] = [
     holds: ['coordinator/tasks/'],
     may: ['coordinator/agents', 'coordinator/locks', 'registry', ...BASE],
   },
+  { zone: 'audit', holds: ['audit/'], may: BASE },
+  // What it changes lies in the store, and its audit rows beside it.
+  { zone: 'identity', holds: ['identity/'], may: ['audit', ...BASE] },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
   { zone: 'ratelimit', holds: ['ratelimit/'], may: BASE },
   { zone: 'system', holds: ['system/'], may: BASE },

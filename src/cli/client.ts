@@ -4,6 +4,7 @@ import { readDaemonFile } from '../daemon-file.ts';
 import { ERRORS, type ErrorCode } from '../error-catalogue.ts';
 import { type Problem, ReeveError, reason } from '../errors.ts';
 import { jsonOf, linesOf, send } from './http.ts';
+import { readTokenFile } from './token-file.ts';
 
 export interface ClientOptions {
   readonly url?: string | undefined;
@@ -104,7 +105,7 @@ export function daemonOf(
 
 /** The daemon to speak to: the one named, else the one that runs on the data directory, else the usual address. */
 export async function findDaemon({ url, token, config, dataDir, env, cwd }: ClientOptions): Promise<Client> {
-  const bearer = token ?? env.REEVE_TOKEN;
+  const given = token ?? (env.REEVE_TOKEN || undefined);
   const named = url ?? env.REEVE_URL;
   if (named) {
     if (!URL.canParse(named) || !/^https?:$/.test(new URL(named).protocol))
@@ -112,15 +113,17 @@ export async function findDaemon({ url, token, config, dataDir, env, cwd }: Clie
         problem: `${named} is not the URL of a daemon`,
         hint: 'Write it like http://127.0.0.1:7420',
       });
-    return new Client(named, bearer);
+    return new Client(named, given);
   }
   const settings = await whereabouts({ config, dataDir, env, cwd });
   const running = await readDaemonFile(settings.dataDir);
+  // The one kept there is for the daemon of this directory and is sent to no other.
+  const bearer = given ?? readTokenFile(settings.dataDir);
   return new Client(running?.address.startsWith('http') ? running.address : settings.usual, bearer);
 }
 
 /** Loading the settings costs more than most commands; a machine without a reeve.yaml does not need it. */
-async function whereabouts({ config, dataDir, env, cwd }: Omit<ClientOptions, 'url' | 'token'>) {
+export async function whereabouts({ config, dataDir, env, cwd }: Omit<ClientOptions, 'url' | 'token'>) {
   const hasFile = config !== undefined || env.REEVE_CONFIG || existsSync(join(cwd, 'reeve.yaml'));
   if (!hasFile && !Object.keys(env).some((name) => name.startsWith('REEVE_HTTP_'))) {
     return { dataDir: resolve(cwd, dataDir ?? (env.REEVE_DATA_DIR || '.reeve')), usual: 'http://127.0.0.1:7420' };

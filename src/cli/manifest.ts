@@ -50,6 +50,8 @@ export interface Option {
   readonly type: 'boolean' | 'object' | 'text';
   readonly placeholder: string;
   readonly description: string;
+  /** Stays here: no input of the operation. */
+  readonly isSwitch?: true;
 }
 
 export function makeManifest(operations: readonly Operation[], version: string): Manifest {
@@ -93,7 +95,8 @@ function fromOperation(operation: Operation): Command {
     })),
     options: Object.entries(properties)
       .filter(([name]) => !positional.includes(name))
-      .map(([name, property]) => option(name, property, isRequired(name))),
+      .map(([name, property]) => option(name, property, isRequired(name)))
+      .concat(Object.entries(cli.switches ?? {}).map(([name, meaning]) => switchOf(name, meaning))),
     examples: cli.examples,
     exits: [...new Set([0, 2, 8, ...(cli.exits ?? []), ...errors.map((code) => ERRORS[code].exit)])].toSorted(
       (a, b) => a - b,
@@ -153,6 +156,15 @@ function option(name: string, property: Property, isRequired: boolean): Option {
     description: `${property.description ?? ''}${notes ? ` (${notes})` : ''}`,
   };
 }
+
+const switchOf = (name: string, description: string): Option => ({
+  flag: `--${name}`,
+  property: name,
+  type: 'boolean',
+  placeholder: name,
+  description,
+  isSwitch: true,
+});
 
 /** A choice shows its values, anything else its name. */
 function placeholder(name: string, { enum: choices, items }: Property): string {

@@ -111,7 +111,7 @@ function typed(command: Command, leaf: Commander): Typed {
     if (value !== undefined) input[name] = typeof value === 'string' ? fromText(properties[name] ?? {}, value) : value;
   };
   for (const [index, { name }] of command.args.entries()) put(name, leaf.processedArgs[index]);
-  for (const { flag, property } of command.options) put(property, optionValue(flag));
+  for (const { flag, property, isSwitch } of command.options) if (!isSwitch) put(property, optionValue(flag));
   const flags = Object.fromEntries(
     leaf.options.map(({ long }) => [(long ?? '').replace(/^--(no-)?/, ''), optionValue(long ?? '')]),
   );

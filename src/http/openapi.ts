@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../error-catalogue.ts';
 import type { Operation } from '../operations/operation.ts';
+import { SESSION_COOKIE } from './auth.ts';
 import { routePath } from './router.ts';
 
 type Json = Record<string, unknown>;
@@ -38,7 +39,8 @@ export function openApi(operations: readonly Operation[], version: string): Json
     },
     tags: [...new Set(operations.map(tagOf))].map((name) => ({ name })),
     paths,
-    components: { schemas },
+    components: { schemas, securitySchemes: SECURITY_SCHEMES },
+    security: [{ token: [] }, { session: [] }],
   };
 }
 
@@ -73,6 +75,7 @@ function describe(operation: Operation, schemas: Json): Json {
     ...(description && { description }),
     tags: [tagOf(operation)],
     'x-access': access,
+    ...(access === 'open' && { security: [] }),
     parameters: [
       ...inPath.map((property) => parameter(property, 'path')),
       ...Object.entries(http.headers ?? {}).map(([header, property]) => ({
@@ -148,6 +151,17 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: Json): Jso
 
 const hoisted = (schema: unknown): Json & { $defs?: Json } =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json & { $defs?: Json };
+
+/** Until the first token is made, callers on the daemon's own machine need neither. */
+const SECURITY_SCHEMES: Json = {
+  token: { type: 'http', scheme: 'bearer', description: 'An API token: reeve token create' },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: SESSION_COOKIE,
+    description: 'A browser session: POST /api/v1/sessions',
+  },
+};
 
 const tagOf = ({ name }: Operation): string => name.split('.')[0] as string;
 

@@ -5,7 +5,7 @@ import { fromText, type TextSchema } from '../coerce.ts';
 import { ReeveError } from '../errors.ts';
 import { type Context, follow, invoke, type Operation } from '../operations/operation.ts';
 import type { Rooms } from '../operations/rooms.ts';
-import { callerOf } from './auth.ts';
+import { anyoneAt, callerOf, cookieOf } from './auth.ts';
 import { streamEvents } from './sse.ts';
 
 export const API_ROOT = '/api/v1';
@@ -29,10 +29,12 @@ export function registerOperations(app: FastifyInstance, options: RouterOptions)
       method: operation.http.method,
       url: routePath(operation).replace(/\{(\w+)\}/g, ':$1'),
       handler: async (request, reply) => {
+        const { rooms } = options;
         const context: Context = {
-          rooms: options.rooms,
+          rooms,
           operations: options.operations,
-          caller: callerOf(request),
+          caller: operation.access === 'open' ? anyoneAt(request) : await callerOf(request, rooms.doorkeeper),
+          cookie: cookieOf(request, reply),
           signal: AbortSignal.any([options.draining, goneSignal(reply)]),
         };
         const input = { ...inputOf(request, properties), ...headersOf(request, operation) };

@@ -54,7 +54,9 @@ export function httpServer(options: HttpOptions): HttpServer {
   let url = '';
   const life = service('http', async () => {
     const { host, port, drainMs, clock, log, onDrain } = options;
-    if (!isLoopbackHost(host)) throw new ReeveError('INSECURE_BIND', { host });
+    // Asked once before listening also for this machine alone, so that the first request finds it known.
+    const needsTokens = await options.rooms.doorkeeper.needsTokens();
+    if (!isLoopbackHost(host) && !needsTokens) throw new ReeveError('INSECURE_BIND', { host });
     const draining = new AbortController();
     const arrivals: Arrivals = { count: 0 };
     const app = build(options, draining.signal, arrivals);
@@ -112,6 +114,7 @@ const hasCallers = (app: FastifyInstance): Promise<boolean> =>
 
 function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals): FastifyInstance {
   const { bodyLimitBytes, log, metrics, host, mounts } = options;
+  const { doorkeeper } = options.rooms;
   const app = Fastify({
     bodyLimit: bodyLimitBytes,
     forceCloseConnections: 'idle',
@@ -122,7 +125,7 @@ function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals):
 
   app.addHook('onRequest', async (request, reply) => {
     arrivals.count += 1;
-    refuseForeignPages(request, host);
+    refuseForeignPages(request, host, doorkeeper.isClosed);
     void reply.header('x-content-type-options', 'nosniff').header('cache-control', 'no-store');
     if (draining.aborted) {
       void reply.header('connection', 'close');
@@ -156,10 +159,14 @@ function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals):
   registerOperations(app, { ...options, draining });
   registerDocs(app, options);
   registerWebhook(app, options.webhook.handle, options.webhook.mostBytes);
-  app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
+  app.get('/metrics', async (request, reply) => {
+    const { id, access } = await callerOf(request, doorkeeper);
+    if (!access.has('read')) throw new ReeveError('DENIED', { caller: id, why: 'metrics need the right "read"' });
+    return reply.type(metrics.contentType).send(await metrics.text());
+  });
   for (const [path, mount] of Object.entries(mounts)) {
     app.all(path, async (request, reply) => {
-      const caller = callerOf(request);
+      const caller = await callerOf(request, doorkeeper);
       reply.hijack();
       await mount(request.raw, reply.raw, request.body, caller);
     });

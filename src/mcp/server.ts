@@ -85,7 +85,12 @@ export function mcpDoor({ ask, log, ...options }: McpDoorOptions) {
     mount: (request: IncomingMessage, response: ServerResponse, body: unknown, caller: Caller): Promise<void> =>
       node(
         Object.assign(request, {
-          auth: { token: '', clientId: caller.id, scopes: [...caller.access], extra: { caller } },
+          auth: {
+            token: '',
+            clientId: caller.id,
+            scopes: [...caller.access],
+            extra: { caller: { ...caller, door: 'mcp' } satisfies Caller },
+          },
         }),
         response,
         body,

@@ -5,10 +5,13 @@ import { eventOperations } from './events.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
 import type { Operation } from './operation.ts';
+import { sessionOperations } from './sessions.ts';
 import { settingOperations } from './settings.ts';
 import { syncOperations } from './sync.ts';
 import { systemOperations } from './system.ts';
 import { taskOperations } from './tasks.ts';
+import { tokenOperations } from './tokens.ts';
+import { userOperations } from './users.ts';
 import { whyOperations } from './why.ts';
 import { workOperations } from './work.ts';
 
@@ -26,4 +29,7 @@ export const operations: readonly Operation[] = [
   ...assetOperations,
   ...assetTroubleOperations,
   ...syncOperations,
+  ...userOperations,
+  ...tokenOperations,
+  ...sessionOperations,
 ];

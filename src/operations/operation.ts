@@ -1,23 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
+import { type Actor, actAs } from '../actor.ts';
 import type { ExitCode } from '../error-catalogue.ts';
 import { asReeveError, type ErrorCode, ReeveError } from '../errors.ts';
+import type { Caller } from '../identity/caller.ts';
+import { ACCESS, type Access } from '../identity/permissions.ts';
 import type { Rooms } from './rooms.ts';
 
-/** What a caller must be allowed to do. The door finds out who calls; `invoke` decides, in this one place. */
-export const ACCESS = {
-  open: 'anyone who reaches the daemon, without a token',
-  read: 'looks at state',
-  work: 'pulls and reports tasks, takes locks',
-  decide: 'approves and rejects',
-  operate: 'pauses, retries, edits, syncs',
-  admin: 'changes configuration, policies and tokens',
-} as const;
-export type Access = keyof typeof ACCESS;
-
-export interface Caller {
-  readonly id: string;
-  readonly access: ReadonlySet<Access>;
-}
+export type { Caller } from '../identity/caller.ts';
+export { ACCESS, type Access } from '../identity/permissions.ts';
 
 export interface Context {
   readonly rooms: Rooms;
@@ -26,6 +17,14 @@ export interface Context {
   readonly signal: AbortSignal;
   /** All that can be asked here: what a briefing tells of. */
   readonly operations: readonly Operation[];
+  /** Where the caller keeps the secret of its session; only browsers do. */
+  readonly cookie?: Cookie;
+}
+
+export interface Cookie {
+  readonly secret: string | undefined;
+  keep(secret: string, seconds: number): void;
+  drop(): void;
 }
 
 /** One thing that can be asked of the daemon. HTTP route, OpenAPI entry, CLI command and MCP tool come from it. */
@@ -34,6 +33,7 @@ export interface Operation {
   /** One line, in the imperative. */
   readonly summary: string;
   readonly description?: string;
+  /** Which permission it takes. Where that is granted to an agent for itself only, its input `agent` says for whom it is. */
   readonly access: Access;
   readonly input: z.ZodObject;
   readonly output: z.ZodType;
@@ -79,6 +79,8 @@ export interface CliForm {
   readonly columns?: readonly string[];
   /** Answered by a file in cli/commands, which may not need a daemon. */
   readonly local?: string;
+  /** Flags that only the command line knows, for a local one: name and meaning. */
+  readonly switches?: Readonly<Record<string, string>>;
   /** Takes every setting as a flag. Default: what is local does. */
   readonly takesSettings?: boolean;
   /** Exit codes with a meaning of their own, besides those of its errors. */
@@ -129,7 +131,9 @@ export const defineOperation = <I extends z.ZodObject, O extends z.ZodType>(
 export async function invoke(operation: Operation, context: Context, raw: unknown): Promise<unknown> {
   const input = admit(operation, context, raw);
   try {
-    return operation.output.parse(await operation.run(context, input));
+    return operation.output.parse(
+      await actAs(actorOf(operation, context.caller, input), () => operation.run(context, input)),
+    );
   } catch (error) {
     throw context.rooms.explain(error) ?? asReeveError(error);
   }
@@ -140,19 +144,33 @@ export function follow(operation: Operation, context: Context, raw: unknown): As
   return operation.follow?.(context, admit(operation, context, raw));
 }
 
+/** Permission first, so that one who may not ask learns nothing of what could be asked; for whom it is, the input says. */
 function admit(operation: Operation, { caller }: Context, raw: unknown): never {
   const { name, access, cli } = operation;
-  if (access !== 'open' && !caller.access.has(access)) {
-    throw new ReeveError('DENIED', {
-      caller: caller.id,
-      why: `${name} needs the right "${access}" (${ACCESS[access]})`,
-    });
+  const isOwn = access !== 'open' && !caller.access.has(access);
+  if (isOwn && !caller.own?.has(access)) {
+    throw denied(caller, `${name} needs the right "${access}" (${ACCESS[access]})`);
   }
-  const input = operation.input.safeParse(raw);
+  // One that may speak only for itself need not say so.
+  const meant = isOwn && 'agent' in operation.input.shape ? { agent: caller.id, ...(raw as object) } : raw;
+  const input = operation.input.safeParse(meant);
   if (!input.success) {
     throw new ReeveError('INVALID_INPUT', { operation: name, command: cli.words, problem: explain(input.error) });
   }
+  if (isOwn && input.data.agent !== caller.id) {
+    throw denied(caller, `${name} is for the agent ${String(input.data.agent)}, and it may speak only for itself`);
+  }
   return input.data as never;
+}
+
+const denied = ({ id }: Caller, why: string) => new ReeveError('DENIED', { caller: id, why });
+
+/** What audit rows say of whoever is behind a change; the reason and ticket that a caller gave count for all of them. */
+function actorOf({ name }: Operation, caller: Caller, input: Readonly<Record<string, unknown>>): Actor {
+  const { id: user, session, door, ip, userAgent: user_agent } = caller;
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
+  const [reason, ticket] = [text(input.reason), text(input.ticket)];
+  return { user, session, door, ip, user_agent, operation: name, reason, ticket, cmd_id: randomUUID() };
 }
 
 /** All that is wrong, on one line: 'limit: too big; kind: …'. */

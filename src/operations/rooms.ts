@@ -9,6 +9,10 @@ import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import type { ReeveError } from '../errors.ts';
 import type { EventLog } from '../events/event-log.ts';
 import type { Tail } from '../events/tail.ts';
+import type { Doorkeeper } from '../identity/doorkeeper.ts';
+import type { Sessions } from '../identity/sessions.ts';
+import type { Tokens } from '../identity/tokens.ts';
+import type { Users } from '../identity/users.ts';
 import type { Library } from '../registry/library.ts';
 import type { ManifestWrite } from '../registry/manifest-edit.ts';
 import type { Sync } from '../sync/sync.ts';
@@ -42,6 +46,11 @@ export interface Rooms {
   /** How the work as a whole gets on. */
   readonly board: TaskBoard;
   readonly clock: Clock;
+  /** Who calls, and who may. */
+  readonly doorkeeper: Doorkeeper;
+  readonly users: Users;
+  readonly tokens: Tokens;
+  readonly sessions: Sessions;
   /** All assets of all sources. */
   readonly library: Library;
   readonly sync: Sync;

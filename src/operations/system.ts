@@ -49,6 +49,9 @@ export const systemOperations: readonly Operation[] = [
       pid: z.int(),
       started_at: z.string(),
       uptime_seconds: z.number(),
+      identity: z
+        .enum(['local', 'tokens', 'unknown'])
+        .describe('local: callers on this machine are admin; tokens: every call needs one'),
       dependencies: z.array(dependency),
       work: boardShape.optional().describe('Absent while Redis cannot be asked'),
     }),

@@ -96,7 +96,7 @@ export const taskOperations: readonly Operation[] = [
   defineOperation({
     name: 'task.add',
     summary: 'Add a task',
-    access: 'operate',
+    access: 'create',
     input: taskSchema.omit({ origin: true, created_at: true, task_id: true, priority: true }).extend({
       task: task.describe('Its id'),
       priority: z.number().default(5).describe('How urgent, in the numbers of its fellows'),
@@ -142,7 +142,7 @@ export const taskOperations: readonly Operation[] = [
   defineOperation({
     name: 'task.cancel',
     summary: 'Call a task off',
-    access: 'operate',
+    access: 'cancel',
     input: z.object({ task, reason: z.string().max(2_000).default('called off').describe('Why') }),
     output: z.object({ task_id: z.string(), outcome: z.enum(['cancelled', 'ended']) }),
     errors: ['TASK_UNKNOWN'],

@@ -1,4 +1,4 @@
-import type { Insertable, Selectable } from 'kysely';
+import type { Generated, Insertable, Selectable } from 'kysely';
 
 /** The tables as the migrations leave them. Times are RFC 3339 in UTC, so that they sort as text in both dialects. */
 export interface Tables {
@@ -90,8 +90,9 @@ export interface AuditLogTable {
 }
 export type AuditRow = Selectable<AuditLogTable>;
 
+/** `id` is given by the database, in the order of writing, and never again. */
 export interface AuditIntakeTable {
-  id: string;
+  id: Generated<number>;
   at: string;
   body: string;
 }

@@ -10,6 +10,8 @@ export interface SystemOptions {
   readonly dataDir: string;
   readonly clock: Clock;
   readonly readiness: Readiness;
+  /** Whether every call needs a token by now. */
+  readonly needsTokens: () => Promise<boolean>;
   readonly address: () => string;
   /** The masked configuration and where each value came from. */
   readonly config: () => {
@@ -59,7 +61,9 @@ export class System {
   async status() {
     const { ready, draining, dependencies } = await this.readiness();
     const degraded = dependencies.some(({ ok }) => !ok);
-    const { version, instance, project, dataDir, address } = this.#options;
+    const { version, instance, project, dataDir, address, needsTokens } = this.#options;
+    // Also told when the store is away: then nobody knows.
+    const closed = await needsTokens().catch(() => undefined);
     return {
       state: draining ? 'draining' : !ready ? 'not ready' : degraded ? 'degraded' : 'ready',
       version,
@@ -70,6 +74,7 @@ export class System {
       pid: process.pid,
       started_at: this.#startedAt,
       uptime_seconds: this.#uptime(),
+      identity: closed === undefined ? 'unknown' : closed ? 'tokens' : 'local',
       dependencies,
     } as const;
   }

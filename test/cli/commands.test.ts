@@ -47,6 +47,15 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   note: ['CLI-note', 'working', '--agent', 'cli-note'],
   why: ['task:CLI-1'],
   'config set': ['lock:max_ttl', '900'],
+  'session begin': ['SECRET'],
+  'session end': ['cli-user'],
+  'session list': ['cli-user'],
+  'token create': ['--user', 'cli-user'],
+  'token revoke': ['TOKEN'],
+  'user add': ['cli-new'],
+  'user remove': ['cli-gone'],
+  'user set': ['cli-user', '--name', 'Cli'],
+  'user show': ['cli-user'],
   'flag set': ['batch_approvals', 'enabled'],
   'lock acquire': ['task:CLI-1', '--agent', 'ann', '--lock-id', 'cli-1'],
   'lock beat': ['task:CLI-1', '--agent', 'ann', '--lock-id', 'cli-1'],
@@ -74,6 +83,7 @@ beforeAll(async () => {
   elsewhere = await mkdtemp(join(tmpdir(), 'reeve-cli-'));
   await writeFile(join(elsewhere, 'no-tasks.json'), '[]');
   await prepareWork();
+  await preparePeople();
 });
 afterAll(async () => {
   await daemon.stop();
@@ -97,6 +107,19 @@ async function prepareWork(): Promise<void> {
   for (const agent of ['cli', 'cli-show']) await post('/agents', { agent });
   for (const verb of verbs) await post(`/agents/cli-${verb}/claim`, { task: `CLI-${verb}` });
 }
+
+/** From here on every command brings the token that the data directory keeps. */
+async function preparePeople(): Promise<void> {
+  expect(await run('token', 'create', '--save')).toMatchObject({ code: 0 });
+  for (const user of ['cli-user', 'cli-gone']) expect(await run('user', 'add', user)).toMatchObject({ code: 0 });
+}
+
+/** What can only be known once it was made. */
+const MADE: Readonly<Record<string, () => Promise<string>>> = {
+  HOLD: aHold,
+  SECRET: async () => String(onlyObject(await run('token', 'create', '--json')).token),
+  TOKEN: async () => String(onlyObject(await run('token', 'create', '--json')).token_id),
+};
 
 const run = (...words: string[]) => reeve(words, { cwd: daemon.cwd });
 /** In a folder without a daemon, with an address at which none listens. */
@@ -142,8 +165,8 @@ describe.each(shortOnes.map((command) => ({ name: command.words.join(' '), ...co
   const words = [...command.words, ...(ARGUMENTS[command.name] ?? [])];
 
   test('answers --json with one object, and nothing besides', async () => {
-    const hold = words.includes('HOLD') ? await aHold() : '';
-    const ran = await run(...words.map((word) => (word === 'HOLD' ? hold : word)), '--json');
+    const made = await Promise.all(words.map(async (word) => MADE[word]?.() ?? word));
+    const ran = await run(...made, '--json');
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(onlyObject(ran)).not.toHaveProperty('error');
   });
@@ -177,7 +200,7 @@ describe('without --json', () => {
   test('a pipe gets one line for each thing, without colours', async () => {
     const { stdout } = await run('status');
     const [first, ...rest] = stdout.trimEnd().split('\n');
-    expect(first).toMatch(/^ready version=\S+ address=http:\S+ project=odyssey uptime_seconds=\d+$/);
+    expect(first).toMatch(/^ready version=\S+ address=http:\S+ project=odyssey uptime_seconds=\d+ identity=tokens$/);
     expect(rest.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
       'up name=redis',
       'up name=store',

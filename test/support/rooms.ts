@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
@@ -17,6 +18,7 @@ import { Tasks } from '../../src/coordinator/tasks/tasks.ts';
 import { ReeveError } from '../../src/errors.ts';
 import { EventLog } from '../../src/events/event-log.ts';
 import { createTail } from '../../src/events/tail.ts';
+import { createIdentityRooms } from '../../src/identity-rooms.ts';
 import { silentLog } from '../../src/log.ts';
 import type { Rooms } from '../../src/operations/rooms.ts';
 import { type Connection, type ConnectionOptions, connectRedis } from '../../src/redis/connection.ts';
@@ -24,12 +26,14 @@ import { redisFailure } from '../../src/redis/failure.ts';
 import { type Keyspace, type KeyspaceOptions, keyspace } from '../../src/redis/keys.ts';
 import { createScripts, type ScriptContext, type Scripts } from '../../src/redis/script.ts';
 import type { RedisTarget } from '../../src/redis/target.ts';
+import type { Store } from '../../src/store/database.ts';
 import type { Dependency } from '../../src/system/dependency.ts';
 import type { Finding } from '../../src/system/doctor.ts';
 import { LiveSettings } from '../../src/system/live-settings.ts';
 import { Readiness } from '../../src/system/readiness.ts';
 import { System } from '../../src/system/system.ts';
 import { Why } from '../../src/why/why.ts';
+import { aDirectory, aStore } from '../store/builders.ts';
 import { undeclaredKeys } from './undeclared-keys.ts';
 
 /** How reeve is told of a server that a test runs. */
@@ -103,6 +107,7 @@ export interface TestRooms extends Rooms {
   readonly webhook: AssetRooms['webhook'];
   readonly readiness: Readiness;
   readonly connection: Connection;
+  readonly store: Store;
 }
 
 /** All rooms that operations may ask, on a real Redis. */
@@ -131,6 +136,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     dataDir: '/nonexistent',
     clock: systemClock,
     readiness,
+    needsTokens: () => identity.doorkeeper.needsTokens(),
     address: () => 'http://127.0.0.1:0',
     config: () => ({ settings: { log: { level: 'info' } }, sources: { 'log.level': 'default' } }),
     diagnose: async () => more.findings ?? [{ check: 'node', result: 'ok', says: 'it runs' }],
@@ -179,8 +185,10 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   onTestFinished(() => assetRooms.close());
   const assets = { sync, library, writeBack, webhook };
+  const store = await aStore({ url: `sqlite:${join(await aDirectory(), 'test.db')}` });
+  const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test' });
   const work = { live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster, board };
-  return { system, events, tail, ...work, ...assets, clock, explain, readiness, connection };
+  return { system, events, tail, ...work, ...assets, ...identity, clock, explain, readiness, connection, store };
 }
 
 interface RoomsOptions extends EventRoomOptions {

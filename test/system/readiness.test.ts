@@ -35,6 +35,7 @@ function aSystem(...dependencies: Dependency[]) {
     dataDir: '/data',
     clock,
     readiness,
+    needsTokens: async () => false,
     address: () => 'http://127.0.0.1:7420',
     config: () => ({ settings: {}, sources: {} }),
     diagnose: async () => [],

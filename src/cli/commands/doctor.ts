@@ -16,6 +16,7 @@ import { Client } from '../client.ts';
 import type { CommandModule, Surroundings } from '../main.ts';
 import type { Output } from '../output.ts';
 import { line, pad } from '../render.ts';
+import { readTokenFile } from '../token-file.ts';
 
 const CONNECT_MS = 3_000;
 
@@ -48,7 +49,7 @@ async function here(flags: Flags, { env, cwd }: Surroundings, token?: string): P
   if (running?.address.startsWith('http')) {
     return [
       { check: 'daemon', result: 'ok', says: `process ${running.pid} at ${running.address}, since ${running.since}` },
-      ...(await asked(new Client(running.address, token))),
+      ...(await asked(new Client(running.address, token ?? readTokenFile(config.dataDir)))),
     ];
   }
   const redis = await probeRedis(config, env);

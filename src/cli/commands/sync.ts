@@ -14,6 +14,7 @@ import type { Output } from '../output.ts';
 import type { Typed } from '../program.ts';
 import { line } from '../render.ts';
 import { syncProgress } from '../sync-progress.ts';
+import { readTokenFile } from '../token-file.ts';
 
 type Show = (source: string, running: Running) => void;
 
@@ -38,7 +39,8 @@ async function daemonOf({ flags }: Typed, { env, cwd }: Surroundings): Promise<C
   if (named) return new Client(named, token);
   const loaded = loadConfig({ flags, env, cwd });
   const running = await readDaemonFile(loaded.config.dataDir);
-  return running?.address.startsWith('http') ? new Client(running.address, token) : loaded;
+  const isListening = running?.address.startsWith('http');
+  return isListening ? new Client(running!.address, token ?? readTokenFile(loaded.config.dataDir)) : loaded;
 }
 
 /** Listening begins before the sync, so that its end cannot be missed. */

@@ -12,6 +12,7 @@ interface Status {
   readonly address?: string;
   readonly project?: string;
   readonly uptime_seconds?: number;
+  readonly identity?: 'local' | 'tokens' | 'unknown';
   readonly dependencies: readonly DependencyState[];
   readonly work?: Board;
 }
@@ -19,11 +20,12 @@ interface Status {
 /** One line for the whole, one for each dependency; what is broken says why and what to do. Then the work. */
 export function show(output: Output, status: Status): void {
   const state = status.state ?? (status.ready ? 'ready' : 'not ready');
-  const { version, address, project, uptime_seconds: up } = status;
+  const { version, address, project, uptime_seconds: up, identity } = status;
   if (output.form === 'lines') {
     // Where only what changed is printed, what always changes is left out.
     const uptime = output.repeats ? undefined : up;
-    output.print(`${state.replace(' ', '-')} ${line({ version, address, project, uptime_seconds: uptime })}`.trimEnd());
+    const facts = { version, address, project, uptime_seconds: uptime, identity };
+    output.print(`${state.replace(' ', '-')} ${line(facts)}`.trimEnd());
     for (const { name, ok, embedded, address: at, latency_ms, facts, problem } of status.dependencies) {
       const latency = output.repeats ? undefined : latency_ms;
       output.print(
@@ -44,6 +46,9 @@ export function show(output: Output, status: Status): void {
       `  ${mark} ${pad(name, width)}  ${[embedded ? 'embedded' : '', at, ...told].filter(Boolean).join(', ')}`,
     );
     if (problem) output.print(`    ${problem}\n    ${output.style('dim', 'next')}  ${next}`);
+  }
+  if (identity === 'local') {
+    output.print('  no token exists: callers on this machine act as the admin "local" (reeve token create ends that)');
   }
   if (status.work) showBoard(output, status.work, systemClock.now());
 }

@@ -20,7 +20,7 @@ create index audit_log_subject on audit_log (subject, seq);
 create index audit_log_task on audit_log (task_id, seq) where task_id is not null;
 
 create table audit_intake (
-  id text collate "C" not null primary key,
+  id bigint generated always as identity primary key,
   at text collate "C" not null,
   body text collate "C" not null
 );

@@ -22,7 +22,7 @@ create index audit_log_task on audit_log (task_id, seq) where task_id is not nul
 
 -- Rows about changes that were made here rather than in Redis, written in the transaction of the change. The drain takes them up.
 create table audit_intake (
-  id text not null primary key,
+  id integer primary key autoincrement,
   at text not null,
   body text not null
 ) strict;
