@@ -107,7 +107,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     log: log.child('settings'),
     fromFile: liveFromFile(loaded()),
   });
-  const { locks, lockDesk, deadlocks, handlers } = createLockRooms({
+  const { locks, lockDesk, deadlocks, handlers, wake } = createLockRooms({
     config: config.locks,
     connection,
     spelling,
@@ -267,6 +267,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     webhook: { handle: assets.webhook, mostBytes: MOST_DELIVERY_BYTES },
   });
   const counting = service('metrics', async () => tail.listen((event) => metrics.count(event)));
+  const waking = service('lock alarm', async () => tail.listen((event) => wake(event, jobs)));
   const mcpLife = service('mcp', async () => () => mcp.close());
   const announcement = service('announcement', async () => {
     await hold?.publish(httpDoor.url);
@@ -287,8 +288,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       tail,
       counting,
       ...work.members,
+      waking,
       jobRunner(jobs, { clock, log: log.child('jobs') }),
-      archiver({ events, store, clock, log: log.child('events') }),
+      archiver({ events, tail, store, clock, log: log.child('events') }),
       mcpLife,
       httpDoor,
       assets.life,

@@ -4,8 +4,9 @@ import { lockCleanup } from './coordinator/locks/cleanup-job.ts';
 import { DeadlockDetector } from './coordinator/locks/deadlock-detector.ts';
 import { LockDesk } from './coordinator/locks/lock-desk.ts';
 import { Locks } from './coordinator/locks/locks.ts';
+import type { ReeveEvent } from './events/catalogue.ts';
 import type { EventLog } from './events/event-log.ts';
-import type { Handlers } from './jobs/jobs.ts';
+import type { Handlers, Jobs } from './jobs/jobs.ts';
 import type { Logger } from './log.ts';
 import { takeTurn } from './ratelimit/rate-limit.ts';
 import type { Connection } from './redis/connection.ts';
@@ -30,12 +31,16 @@ export interface LockRooms {
   readonly lockDesk: LockDesk;
   readonly deadlocks: DeadlockDetector;
   readonly handlers: Handlers;
+  /** Brings the periodic work forward when an event says that there is some. */
+  readonly wake: (event: ReeveEvent, jobs: Jobs) => void;
 }
 
 const SWEEP_SECONDS = 1;
 /** A sweep is short. A daemon killed in the middle of one keeps its successor from sweeping for no longer than this. */
 const SWEEP_LIMIT_MS = 10_000;
 const DETECT_SECONDS = 2;
+/** While nothing can end and nobody waits. Whoever takes or awaits a lock is heard of, and then it is sooner. */
+const REST_SECONDS = 10;
 
 /** The locks, those who wait for them, and the work that keeps them clean. */
 export function createLockRooms(options: LockRoomsOptions): LockRooms {
@@ -66,9 +71,20 @@ export function createLockRooms(options: LockRoomsOptions): LockRooms {
     isEnabled: () => live.isEnabled('deadlock_detection'),
     confirmMs: async () => (await live.get('lock:heartbeat_interval')) * 1000,
   });
-  const handlers = {
-    lock_cleanup: { everySeconds: () => SWEEP_SECONDS, limitMs: SWEEP_LIMIT_MS, run: lockCleanup({ locks, log }) },
-    deadlock_detect: { everySeconds: () => DETECT_SECONDS, limitMs: 30_000, run: () => deadlocks.detectOnce() },
+  const sweepSeconds = async () => {
+    const lists = await Promise.all([locks.nextDue('registry'), locks.nextDue('waiting')]);
+    const next = Math.min(REST_SECONDS, ...lists.map((seconds) => seconds ?? REST_SECONDS));
+    return Math.max(SWEEP_SECONDS, next);
   };
-  return { locks, lockDesk, deadlocks, handlers };
+  const detectSeconds = async () => ((await locks.nextDue('waiting')) === undefined ? REST_SECONDS : DETECT_SECONDS);
+  const handlers = {
+    lock_cleanup: { everySeconds: sweepSeconds, limitMs: SWEEP_LIMIT_MS, run: lockCleanup({ locks, log }) },
+    deadlock_detect: { everySeconds: detectSeconds, limitMs: 30_000, run: () => deadlocks.detectOnce() },
+  };
+  const wake = ({ event }: ReeveEvent, jobs: Jobs) => {
+    if (event !== 'lock:acquired' && event !== 'lock:queued') return;
+    jobs.hurry('lock_cleanup', { inSeconds: SWEEP_SECONDS });
+    if (event === 'lock:queued') jobs.hurry('deadlock_detect', { inSeconds: DETECT_SECONDS });
+  };
+  return { locks, lockDesk, deadlocks, handlers, wake };
 }

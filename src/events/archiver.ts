@@ -1,28 +1,43 @@
 import { type Clock, jittered } from '../clock.ts';
 import { reason } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import { every, type Service } from '../service.ts';
+import { every, group, type Service, service } from '../service.ts';
 import type { Store } from '../store/database.ts';
 import { type ReeveEvent, STREAM_NAMES, type StreamName } from './catalogue.ts';
 import type { EventLog } from './event-log.ts';
+import type { Tail } from './tail.ts';
 
 export interface ArchiverOptions {
   readonly events: EventLog;
+  /** Says that there is something new; without a word it is looked for now and then. */
+  readonly tail: Pick<Tail, 'listen'>;
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 const PERIOD_MS = 2_000;
+const QUIET_MS = 30_000;
 const BATCH = 500;
 
 /** Copies the streams to the store, so that history survives the trimming of a stream and the loss of Redis. */
 export function archiver(options: ArchiverOptions): Service {
+  const { clock, tail } = options;
   let isFailing = false;
-  return every('event archiver', {
-    clock: options.clock,
+  let lookAt = 0;
+  const listening = service('event archiver’s ear', async () => {
+    lookAt = 0;
+    return tail.listen(() => {
+      lookAt = 0;
+    });
+  });
+  const loop = every('event archiver', {
+    clock,
     pauseMs: () => jittered(PERIOD_MS),
     tick: async (signal) => {
+      if (clock.now() < lookAt) return;
+      // What is heard from here on is looked at next time.
+      lookAt = clock.now() + QUIET_MS;
       const copied = await archiveOnce(options, signal);
       if (copied > 0) options.log.debug('events archived', { copied });
       if (isFailing) options.log.info('archiving events works again');
@@ -32,12 +47,17 @@ export function archiver(options: ArchiverOptions): Service {
       // Once, not with every attempt while it lasts.
       if (!isFailing) options.log.warn('archiving events failed, trying again', { problem: reason(error) });
       isFailing = true;
+      lookAt = 0;
     },
   });
+  return group('event archiver', [listening, loop]);
 }
 
 /** Copies what is new and returns how many. Rows and the place reached commit together: nothing twice, nothing left out. */
-export async function archiveOnce({ events, store, log }: ArchiverOptions, signal?: AbortSignal): Promise<number> {
+export async function archiveOnce(
+  { events, store, log }: Omit<ArchiverOptions, 'tail'>,
+  signal?: AbortSignal,
+): Promise<number> {
   let copied = 0;
   for (const stream of STREAM_NAMES) {
     for (let more = true; more && !signal?.aborted; ) {

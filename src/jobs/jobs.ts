@@ -7,7 +7,7 @@ import type { Keyspace } from '../redis/keys.ts';
 import type { Scripts } from '../redis/script.ts';
 import { every, type Service } from '../service.ts';
 import { formatJob, JOB_TYPES, type Job, type JobType, parseJob } from './job.ts';
-import { due, plan, promote, unlock } from './scripts.ts';
+import { due, hasten, plan, type Turn, turn, unlock } from './scripts.ts';
 
 export interface JobsOptions {
   readonly connection: Connection;
@@ -23,7 +23,7 @@ export interface JobsOptions {
 export type Handlers = { readonly [T in JobType]?: Handler };
 
 export interface Handler {
-  /** Again and again, once each period among all daemons; what is planned besides comes on top. Asked each time. */
+  /** Again and again, once each period among all daemons; what is planned besides comes on top. Asked after each time. */
   readonly everySeconds?: () => number | Promise<number>;
   /** After so long another daemon may take it for dead and do it again. */
   readonly limitMs: number;
@@ -37,7 +37,9 @@ export interface RunCounts {
 
 const BATCH = 100;
 const RETRY_SECONDS = 10;
-const POLL_MS = 500;
+/** A raw client may plan something at any time; nobody tells us. */
+const LONGEST_MS = 1_000;
+const BUSY_MS = 250;
 
 /**
  * Work that is due at a time, shared by all daemons on one Redis. A job is in the plan until it is due and in the queue
@@ -47,10 +49,15 @@ const POLL_MS = 500;
 export class Jobs {
   readonly #options: JobsOptions;
   readonly #worker: string;
+  readonly #periodic: Readonly<Record<string, string>>;
+  readonly #plannedFor = new Map<JobType, number>();
+  #restMs = 0;
 
   constructor(options: JobsOptions) {
     this.#options = options;
     this.#worker = options.worker ?? randomUUID();
+    const periodicTypes = this.#types().filter((type) => options.handlers[type]?.everySeconds);
+    this.#periodic = Object.fromEntries(periodicTypes.map((type) => [type, formatJob(periodic(type))]));
   }
 
   /** Plans a job; the same one planned twice is one. */
@@ -59,14 +66,33 @@ export class Jobs {
     return scripts.run(plan, { scheduled: keys.scheduledJobs() }, { member: formatJob(job), in_seconds: inSeconds });
   }
 
+  /** Periodic work is wanted sooner than this daemon planned it. Costs nothing if it is not; in vain it comes when planned. */
+  hurry(type: JobType, { inSeconds }: { readonly inSeconds: number }): void {
+    const { scripts, keys, clock, log } = this.#options;
+    const at = clock.now() + inSeconds * 1000;
+    // Whoever was before us may have planned it for any time.
+    if ((this.#plannedFor.get(type) ?? Number.POSITIVE_INFINITY) <= at) return;
+    this.#plannedFor.set(type, at);
+    const args = { member: formatJob(periodic(type)), in_seconds: inSeconds };
+    scripts.run(hasten, { scheduled: keys.scheduledJobs() }, args).catch((error: unknown) => {
+      log.debug('a job was not brought forward', { type, problem: reason(error) });
+    });
+  }
+
+  /** How long nothing will be due, as far as one can know. */
+  get restMs(): number {
+    return this.#restMs;
+  }
+
   /** Does what is due and nobody else does. */
   async runDueOnce(signal: AbortSignal = new AbortController().signal): Promise<RunCounts> {
-    await this.#planPeriodic();
-    await this.#promote();
+    this.#restMs = BUSY_MS;
+    const { now, nextSeconds, refused, due: found } = await this.#turn();
+    for (const member of refused)
+      this.#options.log.warn('dropped from the plan: not a job', { member: member.slice(0, 200) });
     let [ran, failed] = [0, 0];
-    for (const type of this.#types()) {
-      const queue = this.#options.keys.jobQueue(type);
-      const { now, members } = await this.#options.scripts.run(due, { queue }, { limit: BATCH });
+    const mine = found.filter(([type]) => this.#options.handlers[type]);
+    for (const [type, members] of mine) {
       for (const member of members) {
         if (signal.aborted) return { ran, failed };
         const outcome = await this.#runOne(type, member, now, signal);
@@ -74,6 +100,7 @@ export class Jobs {
         failed += Number(outcome === 'failed');
       }
     }
+    if (mine.length === 0) this.#restMs = Math.min(LONGEST_MS, (nextSeconds ?? LONGEST_MS) * 1000);
     return { ran, failed };
   }
 
@@ -93,7 +120,9 @@ export class Jobs {
       }
       // The next time is planned before this one is crossed off, so that a crash between loses nothing.
       if (isPeriodic(job) && handler.everySeconds) {
-        await redis.zadd(keys.scheduledJobs(), now + (await handler.everySeconds()), member);
+        const seconds = await handler.everySeconds();
+        await redis.zadd(keys.scheduledJobs(), now + seconds, member);
+        this.#plannedFor.set(type, this.#options.clock.now() + seconds * 1000);
       }
       await redis.zrem(queue, member);
       return done ? 'done' : 'failed';
@@ -118,43 +147,35 @@ export class Jobs {
     return 'failed';
   }
 
-  /** A periodic job is always in the plan or in its queue; looked for in this order it is never missed on its way. */
-  async #planPeriodic(): Promise<void> {
-    const { connection, keys } = this.#options;
-    const redis = connection.commands;
-    for (const type of this.#types().filter((one) => this.#options.handlers[one]?.everySeconds)) {
-      const member = formatJob(periodic(type));
-      if ((await redis.zscore(keys.scheduledJobs(), member)) !== null) continue;
+  #turn(): Promise<Turn> {
+    const { connection, keys, scripts } = this.#options;
+    if (connection.mode === 'cluster') return this.#turnAcrossSlots();
+    const all = { scheduled: keys.scheduledJobs(), queues: JOB_TYPES.map((type) => keys.jobQueue(type)) };
+    return scripts.run(turn, all, { periodic: this.#periodic, limit: BATCH });
+  }
+
+  /** Plan and queues cannot be changed together there. Added before removed: a crash between leaves a job in both. */
+  async #turnAcrossSlots(): Promise<Turn> {
+    const { connection, keys, scripts } = this.#options;
+    const [redis, scheduled] = [connection.commands, keys.scheduledJobs()];
+    // Looked for in this order a job is never missed on its way.
+    for (const [type, member] of Object.entries(this.#periodic) as [JobType, string][]) {
+      if ((await redis.zscore(scheduled, member)) !== null) continue;
       if ((await redis.zscore(keys.jobQueue(type), member)) !== null) continue;
       await this.plan(periodic(type), { inSeconds: 0 });
     }
-  }
-
-  async #promote(): Promise<void> {
-    const { connection, keys, scripts, log } = this.#options;
-    const scheduled = keys.scheduledJobs();
-    const refused =
-      connection.mode === 'cluster'
-        ? await this.#promoteAcrossSlots(scheduled)
-        : await scripts.run(
-            promote,
-            { scheduled, queues: JOB_TYPES.map((type) => keys.jobQueue(type)) },
-            { limit: BATCH },
-          );
-    for (const member of refused) log.warn('dropped from the plan: not a job', { member: member.slice(0, 200) });
-  }
-
-  /** Plan and queue cannot be changed together there. Added before removed: a crash between leaves it in both. */
-  async #promoteAcrossSlots(scheduled: string): Promise<string[]> {
-    const { connection, keys, scripts } = this.#options;
-    const redis = connection.commands;
     const { now, members } = await scripts.run(due, { queue: scheduled }, { limit: BATCH });
     for (const member of members) {
       const job = parseJob(member);
       if (job) await redis.zadd(keys.jobQueue(job.type), 'NX', now, member);
       await redis.zrem(scheduled, member);
     }
-    return members.filter((member) => !parseJob(member));
+    const looked = this.#types().map(async (type) => {
+      const queue = keys.jobQueue(type);
+      return [type, (await scripts.run(due, { queue }, { limit: BATCH })).members] as const;
+    });
+    const found = (await Promise.all(looked)).filter(([, those]) => those.length > 0);
+    return { now, nextSeconds: undefined, refused: members.filter((member) => !parseJob(member)), due: found };
   }
 
   #types(): JobType[] {
@@ -169,7 +190,8 @@ const isPeriodic = ({ type, id }: Job): boolean => id === type;
 export const jobRunner = (jobs: Jobs, { clock, log }: Pick<JobsOptions, 'clock' | 'log'>): Service =>
   every('jobs', {
     clock,
-    pauseMs: () => jittered(POLL_MS),
+    // A little later, and not all daemons at once.
+    pauseMs: () => jobs.restMs + jittered(20),
     tick: (signal) => jobs.runDueOnce(signal),
     onError: (error) => log.warn('looking for jobs failed', { problem: reason(error) }),
   });

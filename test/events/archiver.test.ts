@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { archiveOnce, archiver } from '../../src/events/archiver.ts';
+import type { Tail } from '../../src/events/tail.ts';
 import { silentLog } from '../../src/log.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
 import { aLog } from '../store/builders.ts';
@@ -142,13 +143,17 @@ describe('archiving', () => {
     const { options, fill, archived, connection } = await anArchive();
     const clock = fakeClock();
     const { log, lines } = await aLog();
-    const service = archiver({ ...options, clock, log });
+    const { tail, tell } = aTail();
+    const service = archiver({ ...options, tail, clock, log });
     onTestFinished(() => service.stop());
     await service.start();
     await fill(3);
+    tell();
     await clock.asleep();
     await clock.advance(5_000);
     await until('the first are copied', async () => (await archived()).length === 3);
+    await clock.asleep();
+    tell();
     await server.crash();
     await until('the break is noticed', () => connection.commands.status !== 'ready');
     for (let attempt = 0; attempt < 3; attempt++) {
@@ -170,6 +175,40 @@ describe('archiving', () => {
     expect(told).toContain('archiving events works again');
   });
 });
+
+describe('as a service', () => {
+  test('looks when something is heard, and else only now and then', async () => {
+    const { options, fill, archived } = await anArchive();
+    const clock = fakeClock();
+    const { tail, tell } = aTail();
+    const service = archiver({ ...options, tail, clock, log: silentLog });
+    onTestFinished(() => service.stop());
+    await service.start();
+    await clock.asleep();
+    await fill(3);
+    await clock.advance(5_000);
+    await clock.asleep();
+    expect(await archived()).toHaveLength(0);
+    tell();
+    await clock.advance(5_000);
+    await until('what was heard of is copied', async () => (await archived()).length === 3);
+    await clock.asleep();
+    await fill(2, 3);
+    await clock.advance(31_000);
+    await until('so is what nobody told', async () => (await archived()).length === 5);
+  });
+});
+
+function aTail() {
+  const listeners = new Set<() => void>();
+  const tail = {
+    listen: (listener: () => void) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+  return { tail: tail as Pick<Tail, 'listen'>, tell: () => listeners.forEach((listener) =>  listener()) };
+}
 
 /** A process that archives, a few entries at a time, for as long as it lives. */
 const archivingCode = (port: number, file: string) => `

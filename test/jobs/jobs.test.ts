@@ -4,6 +4,7 @@ import type { Job } from '../../src/jobs/job.ts';
 import { type Handler, type Handlers, Jobs } from '../../src/jobs/jobs.ts';
 import { silentLog } from '../../src/log.ts';
 import { aRedisRoom, type RedisRoom } from '../support/redis-room.ts';
+import { until } from '../support/until.ts';
 
 let room: RedisRoom;
 beforeAll(async () => {
@@ -72,6 +73,35 @@ test('periodic work is done once each period, however many daemons ask', async (
   }
   expect(jobs).toHaveLength(5);
   expect(overlaps()).toBe(0);
+});
+
+test('periodic work that rests is brought forward when it is wanted, and never put back', async () => {
+  const { jobs, run } = aLog();
+  const daemon = aDaemon({ lock_cleanup: aHandler(run, { everySeconds: () => 60 }) });
+  await daemon.runDueOnce();
+  const score = async () => Number((await room.client.zrange('ade:job:scheduled', '0', '0', 'WITHSCORES'))[1]);
+  const before = await score();
+  daemon.hurry('lock_cleanup', { inSeconds: 5 });
+  daemon.hurry('lock_cleanup', { inSeconds: 30 });
+  await until('it is planned anew', async () => (await score()) < before);
+  expect(before - (await score())).toBeGreaterThan(50);
+  room.shift(6_000);
+  await daemon.runDueOnce();
+  expect(jobs).toHaveLength(2);
+});
+
+test('one knows how long there is nothing to do', async () => {
+  const { run } = aLog();
+  const daemon = aDaemon({ task_timeout: aHandler(run) });
+  await daemon.runDueOnce();
+  expect(daemon.restMs).toBe(1_000);
+  await daemon.plan({ type: 'task_timeout', target: 'T-1' }, { inSeconds: 0.5 });
+  await daemon.runDueOnce();
+  expect(daemon.restMs).toBeGreaterThan(0);
+  expect(daemon.restMs).toBeLessThanOrEqual(500);
+  room.shift(600);
+  await daemon.runDueOnce();
+  expect(daemon.restMs).toBeLessThan(1_000);
 });
 
 test('periodic work comes back by itself after Redis lost everything', async () => {

@@ -181,6 +181,11 @@ export class Locks {
     return this.#reaper.due(list, limit);
   }
 
+  /** In how many seconds something of a list may be due; undefined if there is nothing in it. */
+  nextDue(list: DueList): Promise<number | undefined> {
+    return this.#reaper.next(list);
+  }
+
   /** Takes out of a list of the sweeper what is no lock. */
   dropDue(list: DueList, key: string): Promise<void> {
     return this.#reaper.drop(list, key);

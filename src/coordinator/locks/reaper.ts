@@ -3,7 +3,7 @@ import type { ClusterIndexes } from './cluster-indexes.ts';
 import { LEASE_CLASSES, type LockRef } from './lock.ts';
 import type { LockReader } from './lock-reader.ts';
 import { type LockScripts, NOBODY } from './lock-scripts.ts';
-import { due, reap, schedule } from './scripts.ts';
+import { due, nextDue, reap, schedule } from './scripts.ts';
 import { US } from './terms.ts';
 
 export interface Reaped {
@@ -30,6 +30,11 @@ export class Reaper {
 
   due(list: DueList, limit: number): Promise<readonly string[]> {
     return this.#scripts.scripts.run(due, { list: this.#key(list) }, { limit });
+  }
+
+  /** In how many seconds something may be due there; undefined if nobody can tell of anything. */
+  next(list: DueList): Promise<number | undefined> {
+    return this.#scripts.scripts.run(nextDue, { list: this.#key(list) }, {});
   }
 
   async drop(list: DueList, key: string): Promise<void> {

@@ -91,6 +91,13 @@ export const due = defineScript({
   reply: (raw) => z.array(z.string()).parse(raw),
 });
 
+export const nextDue = defineScript({
+  file: new URL('./lua/next-due.lua', import.meta.url),
+  keys: ['list'],
+  args: {},
+  reply: (raw) => (raw === null ? undefined : z.coerce.number().parse(raw)),
+});
+
 export const schedule = defineScript({
   file: new URL('./lua/schedule.lua', import.meta.url),
   keys: ['list'],

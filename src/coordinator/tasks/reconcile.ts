@@ -38,6 +38,8 @@ export interface Reconciled extends Due {
 }
 
 const PERIOD_MS = 1_000;
+/** Tasks that nobody works on, and keys that should not be there, are looked at every so many times. */
+const WHOLE_EVERY = 3;
 const SLICE = 500;
 /** A plain client writes the status first and the result right after; it is given this long. */
 const RESULT_MS = 2_000;
@@ -58,20 +60,22 @@ export class Reconciler {
 
   service(): Service {
     const { clock, log } = this.#options;
+    let turns = 0;
     return every('task reconcile', {
       clock,
       pauseMs: () => jittered(PERIOD_MS),
-      tick: () => this.once().then(() => undefined),
+      tick: () => this.once({ isBrief: turns++ % WHOLE_EVERY > 0 }),
       onError: (error) => log.warn('reconciling tasks failed, trying again', { problem: reason(error) }),
     });
   }
 
-  async once(): Promise<Reconciled> {
+  /** Briefly: what plain clients took and what those say who are at work. */
+  async once({ isBrief = false } = {}): Promise<Reconciled> {
     // First what plain clients said: a lease must not be taken from one that has just finished.
     const [taken = [], thrownOut = []] = await this.#list();
-    const { adopted, reverted } = await this.#statuses();
+    const { adopted, reverted } = await this.#statuses(isBrief);
     const due = await this.#options.tasks.dueOnce();
-    const drifted = await this.#strays();
+    const drifted = isBrief ? [] : await this.#strays();
     return { ...due, taken, thrownOut, adopted, reverted, drifted };
   }
 
@@ -83,13 +87,12 @@ export class Reconciler {
   }
 
   /** Tasks that are worked on each time; of all the others a slice at a time. */
-  async #statuses() {
+  async #statuses(isBrief: boolean) {
     const { tasks } = this.#options;
     const { connection, keys } = tasks.store;
     const redis = connection.commands;
     const running = await redis.zrange(keys.runningTasks(), '0', '-1');
-    const [next, slice] = await redis.sscan(keys.knownTasks(), this.#taskCursor, 'COUNT', SLICE);
-    this.#taskCursor = next;
+    const slice = isBrief ? [] : await this.#slice();
     const ids = [...new Set([...running, ...slice])];
     const adopted: string[] = [];
     const reverted: string[] = [];
@@ -112,6 +115,13 @@ export class Reconciler {
       await this.#options.events.append('transition_rejected', { task_id: id, said: word.slice(0, 100), status });
     }
     return { adopted, reverted };
+  }
+
+  async #slice(): Promise<string[]> {
+    const { connection, keys } = this.#options.tasks.store;
+    const [next, slice] = await connection.commands.sscan(keys.knownTasks(), this.#taskCursor, 'COUNT', SLICE);
+    this.#taskCursor = next;
+    return slice;
   }
 
   /** True: believed. False: not. Undefined: not yet. */

@@ -34,12 +34,11 @@ local function walk(item, visit)
   until isLast
 end
 
--- Who keeps a newcomer (or the waiter `lock_id`) from being next: the first live waiter before it that wants what
+-- Who keeps a newcomer, or one who waits since then, from being next: the first live waiter before it that wants what
 -- excludes it. Readers pass readers, but no writer, so that writers are not starved.
-local function ahead(item, lock_id, since)
+local function ahead(item, since)
   local first
   walk(item, function(waiter, place)
-    if waiter.lock_id == lock_id then return true end -- guard
     if since and place >= since then return true end -- guard
     if item.shared and waiter.mode == 'shared' then return false end -- guard
     first = waiter

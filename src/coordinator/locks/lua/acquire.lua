@@ -92,7 +92,7 @@ if wait and wait.queued and fresh and not joined then return { 'EVICTED' } end -
 
 for n, item in ipairs(items) do
   if not item.mine or item.upgrade then
-    local first = item.line and ahead(item, args.lock_id, since)
+    local first = item.line and ahead(item, since)
     local free = is_free(item)
     if first then free = false end -- guard
     if item.upgrade and not free then return { 'REFUSED', n, 'upgrade' } end -- guard
