@@ -207,7 +207,10 @@ function aTail() {
       return () => void listeners.delete(listener);
     },
   };
-  return { tail: tail as Pick<Tail, 'listen'>, tell: () => listeners.forEach((listener) =>  listener()) };
+  const tell = () => {
+    for (const listener of listeners) listener();
+  };
+  return { tail: tail as Pick<Tail, 'listen'>, tell };
 }
 
 /** A process that archives, a few entries at a time, for as long as it lives. */
