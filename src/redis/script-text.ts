@@ -81,7 +81,7 @@ export interface Declared {
 
 /**
  * Turns names into positions, so that no file ever says KEYS[12], and no call pays for tables of names: `args.agent` is
- * sent as `ARGV[4]`, and a constant number as itself. Numbers and JSON that are given are decoded where they stand, before
+ * sent as `ARGV[4]`, and a constant number or text as itself. Numbers and JSON that are given are decoded where they stand, before
  * anything else runs.
  */
 export function byPosition(lua: string, declared: Declared): readonly string[] {
@@ -104,7 +104,7 @@ function placesOf({ keys, keyList, args, context, constants = {} }: Declared): M
     ...(keyList ? [[`keys.${keyList}`, keys.length === 0 ? 'KEYS' : KEY_LIST] as [string, string]] : []),
     ...names.map((name, at): [string, string] => [name, `ARGV[${at + 1}]`]),
     ...Object.entries(constants).flatMap(([name, value]): [string, string][] =>
-      typeof value === 'number' ? [[`const.${name}`, `(${value})`]] : [],
+      isPlain(value) ? [[`const.${name}`, literal(value)]] : [],
     ),
   ]);
 }
@@ -116,7 +116,7 @@ function decoding({ keys, keyList, args, context, constants = {} }: Declared): s
   return [
     ...types.flatMap((type, at) => (type === 'string' ? [] : `ARGV[${at + 1}] = ${DECODER[type]}(ARGV[${at + 1}])`)),
     ...(keyList && keys.length > 0 ? [`local ${KEY_LIST} = { unpack(KEYS, ${keys.length + 1}) }`] : []),
-    ...(Object.values(constants).some((value) => typeof value !== 'number')
+    ...(Object.values(constants).some((value) => !isPlain(value))
       ? [`local const = cjson.decode([==[${jsonForLua(constants)}]==])`]
       : []),
   ];
@@ -124,3 +124,15 @@ function decoding({ keys, keyList, args, context, constants = {} }: Declared): s
 
 /** JSON has an equals sign only inside its texts; spelt otherwise there, nothing can close the long bracket. */
 const jsonForLua = (value: unknown): string => JSON.stringify(value).replaceAll('=', '\\u003d');
+
+const isPlain = (value: unknown): value is number | string => typeof value === 'number' || typeof value === 'string';
+
+/** As Lua reads it back: every byte of a text that might mean something there is spelt as its number. */
+function literal(value: number | string): string {
+  if (typeof value === 'number') return `(${value})`;
+  const bytes = [...Buffer.from(value)].map((byte) => {
+    const character = String.fromCharCode(byte);
+    return /[\w :.|-]/.test(character) ? character : `\\${String(byte).padStart(3, '0')}`;
+  });
+  return `'${bytes.join('')}'`;
+}

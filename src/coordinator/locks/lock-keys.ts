@@ -1,4 +1,4 @@
-import type { ExplainedKey, Keyspace } from '../../redis/keys.ts';
+import { type ExplainedKey, KEY_TABLE, type KeyName, type Keyspace } from '../../redis/keys.ts';
 import { type LockMode, type LockRef, parseLock, resourceLock } from './lock.ts';
 
 /** The keys of one lock. All but the last live in one Cluster slot. */
@@ -14,56 +14,39 @@ export interface LockKeys {
   readonly typeIndex?: string;
 }
 
+/** What accompanies a lock has its name and an ending, the same for all kinds; only capacity has leases. */
+export const COMPANIONS = {
+  queue: ending('taskLockQueue', 'taskLock'),
+  waiters: ending('taskLockWaiters', 'taskLock'),
+  fence: ending('taskLockFence', 'taskLock'),
+  channel: ending('taskLockChannel', 'taskLock'),
+  leases: ending('agentCapacityLeases', 'agentCapacity'),
+};
+
+function ending(companion: KeyName, lock: KeyName): string {
+  return KEY_TABLE[companion].pattern.slice(KEY_TABLE[lock].pattern.length);
+}
+
 export type LockSpeller = (lock: LockRef) => LockKeys;
 
-/**
- * Spells the keys of locks. The companions of a lock are its own name and an ending, which the key table is asked for once:
- * checking and joining the id anew for each of them is most of what a call would cost here.
- */
+/** Spells the keys of locks. Only the first is joined and checked by the key table: this runs on every call. */
 export function lockSpeller(keys: Keyspace): LockSpeller {
-  const PROBE = 'x';
-  const ending = (whole: string, own: string) => whole.slice(own.length);
-  const task = keys.taskLock(PROBE);
-  const ofTask = {
-    queue: ending(keys.taskLockQueue(PROBE), task),
-    waiters: ending(keys.taskLockWaiters(PROBE), task),
-    fence: ending(keys.taskLockFence(PROBE), task),
-    channel: ending(keys.taskLockChannel(PROBE), task),
-  };
-  const resource = keys.resourceLock(PROBE, PROBE);
-  const ofResource = {
-    queue: ending(keys.resourceLockQueue(PROBE, PROBE), resource),
-    waiters: ending(keys.resourceLockWaiters(PROBE, PROBE), resource),
-    fence: ending(keys.resourceLockFence(PROBE, PROBE), resource),
-    channel: ending(keys.resourceLockChannel(PROBE, PROBE), resource),
-  };
-  const agent = keys.agentCapacity(PROBE);
-  const ofAgent = {
-    queue: ending(keys.agentCapacityQueue(PROBE), agent),
-    waiters: ending(keys.agentCapacityWaiters(PROBE), agent),
-    fence: ending(keys.agentCapacityFence(PROBE), agent),
-    channel: ending(keys.agentCapacityChannel(PROBE), agent),
-    leases: ending(keys.agentCapacityLeases(PROBE), agent),
-  };
-  const spell = (lock: string, { queue, waiters, fence, channel }: typeof ofTask) => ({
+  const spell = (lock: string) => ({
     lock,
-    queue: lock + queue,
-    waiters: lock + waiters,
-    fence: lock + fence,
-    channel: lock + channel,
+    queue: lock + COMPANIONS.queue,
+    waiters: lock + COMPANIONS.waiters,
+    fence: lock + COMPANIONS.fence,
+    channel: lock + COMPANIONS.channel,
   });
   return (lock) => {
     switch (lock.kind) {
       case 'task':
-        return spell(keys.taskLock(lock.id), ofTask);
+        return spell(keys.taskLock(lock.id));
       case 'resource':
-        return {
-          ...spell(keys.resourceLock(lock.type, lock.id), ofResource),
-          typeIndex: keys.resourceLocks(lock.type),
-        };
+        return { ...spell(keys.resourceLock(lock.type, lock.id)), typeIndex: keys.resourceLocks(lock.type) };
       case 'agent': {
         const own = keys.agentCapacity(lock.id);
-        return { ...spell(own, ofAgent), leases: own + ofAgent.leases };
+        return { ...spell(own), leases: own + COMPANIONS.leases };
       }
     }
   };

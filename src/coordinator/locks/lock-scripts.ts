@@ -3,7 +3,7 @@ import type { EventLog } from '../../events/event-log.ts';
 import type { Connection } from '../../redis/connection.ts';
 import { type Keyspace, type KeyspaceOptions, keyReader, keyspace } from '../../redis/keys.ts';
 import type { Scripts } from '../../redis/script.ts';
-import { LEASE_CLASSES, type LockMode, type LockRef, lockName } from './lock.ts';
+import { type LockMode, type LockRef, lockName } from './lock.ts';
 import { type LockSpeller, lockOfKey, lockSpeller, shapeOf } from './lock-keys.ts';
 import type { Reply } from './scripts.ts';
 
@@ -30,7 +30,6 @@ export class LockScripts {
   readonly isCluster: boolean;
   readonly #events: EventLog;
   readonly lockKeys: LockSpeller;
-  readonly #shared: readonly string[];
   readonly #read: ReturnType<typeof keyReader>;
 
   constructor({ connection, keyspace: spelling, scripts, events }: LockScriptsOptions) {
@@ -40,7 +39,6 @@ export class LockScripts {
     this.isCluster = spelling.mode === 'cluster';
     this.#events = events;
     this.lockKeys = lockSpeller(this.keys);
-    this.#shared = [this.keys.lockRegistry(), this.keys.waitedLocks(), this.keys.events('lock')];
     this.#read = keyReader(spelling);
   }
 
@@ -58,24 +56,21 @@ export class LockScripts {
   /** The list of keys in the order of lua/_locks.lua. */
   all(wanted: readonly Wanted[], agent: string): { readonly all: readonly string[] } {
     const { isCluster, keys } = this;
-    const all = isCluster ? [] : [...this.#shared, keys.agentLocks(agent), keys.waitFor(agent)];
+    const all = isCluster ? [] : [keys.agentLocks(agent), keys.waitFor(agent)];
     for (const { lock } of wanted) {
       const own = this.lockKeys(lock);
-      all.push(own.lock, own.queue, own.waiters, own.fence, own.channel);
-      if (own.leases) all.push(own.leases);
-      if (own.typeIndex && !isCluster) all.push(own.typeIndex);
+      all.push(own.lock);
+      if (isCluster) all.push(own.queue, own.waiters, own.fence, own.channel);
+      if (isCluster && own.leases) all.push(own.leases);
+      if (!isCluster && own.typeIndex) all.push(own.typeIndex);
     }
     return { all };
   }
 
   common(wanted: readonly Wanted[], agent: string) {
-    const { isCluster, connection } = this;
-    return {
-      shape: wanted.map(({ lock, mode = 'exclusive' }) => shapeOf(lock, mode)).join(''),
-      publish: !isCluster ? 'PUBLISH' : connection.server.major >= 7 ? 'SPUBLISH' : 'cluster',
-      grace_us: LEASE_CLASSES.agent.graceMs * 1000,
-      agent,
-    };
+    let shape = !this.isCluster ? '' : this.connection.server.major >= 7 ? '*' : '+';
+    for (const { lock, mode = 'exclusive' } of wanted) shape += shapeOf(lock, mode);
+    return { shape, agent };
   }
 
   /** Runs a call that may be repeated; once more if its reply was lost. */

@@ -1,8 +1,20 @@
 import { z } from 'zod';
+import { KEY_TABLE } from '../../redis/keys.ts';
 import { defineScript } from '../../redis/script.ts';
+import { LEASE_CLASSES } from './lock.ts';
+import { COMPANIONS } from './lock-keys.ts';
 
 /** What every script over locks is told; see lua/_locks.lua. */
-const COMMON = { shape: 'string', publish: 'string', grace_us: 'number', agent: 'string' } as const;
+const COMMON = { shape: 'string', agent: 'string' } as const;
+
+/** What they know. The lists are those of one server: in a cluster no script may touch them. */
+const constants = {
+  ...COMPANIONS,
+  registry: KEY_TABLE.lockRegistry.pattern,
+  waiting: KEY_TABLE.waitedLocks.pattern,
+  events: KEY_TABLE.events.pattern.replace('<eventType>', 'lock'),
+  grace_us: LEASE_CLASSES.agent.graceMs * 1000,
+};
 
 /** What a script answered, and what it could not tell the event stream itself. */
 export interface Reply<R> {
@@ -13,8 +25,9 @@ export interface Reply<R> {
 const texts = z.array(z.union([z.string(), z.number()]).transform(String));
 const NOTHING: readonly string[] = [];
 
-/** Words and numbers, as texts. Checked by hand: this runs on every call. */
+/** Words and numbers, as texts, in a list or, where that says it all, in one text. Checked by hand: this runs on every call. */
 function words(raw: unknown): Reply<readonly string[]> {
+  if (typeof raw === 'string') return { reply: raw.split(' '), told: NOTHING };
   if (!Array.isArray(raw)) throw new Error('not a list');
   if (Array.isArray(raw[0])) return { reply: texts.parse(raw[0]), told: texts.parse(raw[1]) };
   return { reply: raw.map(String), told: NOTHING };
@@ -24,6 +37,7 @@ export const acquire = defineScript({
   file: new URL('./lua/acquire.lua', import.meta.url),
   keys: [],
   keyList: 'all',
+  constants,
   args: {
     ...COMMON,
     lock_id: 'string',
@@ -40,6 +54,7 @@ export const heartbeat = defineScript({
   file: new URL('./lua/heartbeat.lua', import.meta.url),
   keys: [],
   keyList: 'all',
+  constants,
   args: { ...COMMON, lock_id: 'string', extend_us: 'number', extend_agent_us: 'number' },
   reply: words,
 });
@@ -48,6 +63,7 @@ export const release = defineScript({
   file: new URL('./lua/release.lua', import.meta.url),
   keys: [],
   keyList: 'all',
+  constants,
   args: { ...COMMON, lock_id: 'string', forget: 'number' },
   reply: words,
 });
@@ -56,6 +72,7 @@ export const leave = defineScript({
   file: new URL('./lua/leave.lua', import.meta.url),
   keys: [],
   keyList: 'all',
+  constants,
   args: { ...COMMON, lock_id: 'string', since_us: 'number', word_us: 'number', cycle: 'string' },
   reply: words,
 });
@@ -64,6 +81,7 @@ export const reap = defineScript({
   file: new URL('./lua/reap.lua', import.meta.url),
   keys: [],
   keyList: 'all',
+  constants,
   args: { ...COMMON, patience_us: 'number' },
   reply: words,
 });
@@ -72,6 +90,7 @@ export const capacity = defineScript({
   file: new URL('./lua/capacity.lua', import.meta.url),
   keys: [],
   keyList: 'all',
+  constants,
   args: { ...COMMON, max_tasks: 'number', status: 'string' },
   reply: words,
 });
@@ -80,6 +99,7 @@ export const inspect = defineScript({
   file: new URL('./lua/inspect.lua', import.meta.url),
   keys: [],
   keyList: 'all',
+  constants,
   args: COMMON,
   reply: words,
 });

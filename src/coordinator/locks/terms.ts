@@ -41,7 +41,7 @@ export function acquireTerms(request: AcquireRequest, limits: LockLimits) {
     lease_us: leaseUs(request.leaseMs, leaseClass, limits),
     lease_class: leaseClass,
     hold_us: maxHoldMs * US,
-    wait: waitMs > 0 ? JSON.stringify(waitTerms(request, waitMs, limits.depth)) : '',
+    wait: waitMs > 0 ? waitTerms(request, waitMs, limits.depth) : '',
   };
 }
 
@@ -54,14 +54,10 @@ export const heartbeatTerms = (extendMs: number | undefined, limits: LockLimits)
 /** How long a silent waiter counts as alive. */
 export const patienceMs = ({ leaseClass = 'process' }: AcquireRequest): number => LEASE_CLASSES[leaseClass].waiterMs;
 
-const waitTerms = (request: AcquireRequest, waitMs: number, depth: number) => ({
-  us: waitMs * US,
-  patience_us: patienceMs(request) * US,
-  depth,
-  priority: request.priority ?? 0,
-  queued: request.queued ?? false,
-  since: request.since ?? 0,
-});
+function waitTerms(request: AcquireRequest, waitMs: number, depth: number): string {
+  const { queued, priority = 0, since = 0 } = request;
+  return `${queued ? 'again' : 'first'}|${waitMs * US}|${patienceMs(request) * US}|${depth}|${priority}|${since}`;
+}
 
 function leaseUs(wishedMs: number | undefined, leaseClass: LeaseClass, { leaseMs, maxLeaseMs }: LockLimits): number {
   const ms = wishedMs ?? (leaseClass === 'process' ? leaseMs : LEASE_CLASSES[leaseClass].leaseMs);

@@ -8,7 +8,8 @@ end
 -- so that the leap day comes last in its year. A script writes several times of one day: the day is worked out once.
 local iso_day, iso_date
 local function iso_time(us)
-  local seconds = math.floor(us / 1000000)
+  local micros = us % 1000000
+  local seconds = (us - micros) / 1000000
   local of_day = seconds % 86400
   if seconds - of_day ~= iso_day then
     iso_day = seconds - of_day
@@ -24,6 +25,8 @@ local function iso_time(us)
     local year = year_of_era + era * 400 + (month <= 2 and 1 or 0)
     iso_date = string.format('%04d-%02d-%02dT', year, month, day)
   end
-  return iso_date .. string.format('%02d:%02d:%02d.%06dZ',
-    math.floor(of_day / 3600), math.floor(of_day / 60) % 60, of_day % 60, us % 1000000)
+  local second = of_day % 60
+  local minutes = (of_day - second) / 60
+  local minute = minutes % 60
+  return string.format('%s%02d:%02d:%02d.%06dZ', iso_date, (minutes - minute) / 60, minute, second, micros)
 end

@@ -5,7 +5,7 @@ if args.hold_us > 0 then
   if args.hold_us < args.lease_us then expires = now + args.hold_us end -- guard
 end
 local expires_text = iso_time(expires)
-local ends = args.lease_class == 'agent' and expires + args.grace_us or expires
+local ends = args.lease_class == 'agent' and expires + grace_us or expires
 
 -- Before the lock: if anything fails between, they name a lock too many, which the sweeper finds, never one too few.
 local function enter_indexes(item, first)

@@ -14,13 +14,13 @@ end
 -- In the grace an agent's own beat may revive it; nobody else gets the lock before that is over, too.
 local function is_over(holder)
   if holder.expires_at > now_text then return false end
-  return holder.lease_class ~= 'agent' or us_of(holder.expires_at) + args.grace_us <= now
+  return holder.lease_class ~= 'agent' or us_of(holder.expires_at) + grace_us <= now
 end
 
 -- From when on somebody else may have it.
 local function ends_us(holder)
   local us = us_of(holder.expires_at)
-  return holder.lease_class == 'agent' and us + args.grace_us or us
+  return holder.lease_class == 'agent' and us + grace_us or us
 end
 
 local function read_capacity(item)

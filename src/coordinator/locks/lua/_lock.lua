@@ -1,5 +1,5 @@
 -- What every script that touches a lock needs: numbers as text, its fence, and a way to tell of it. Whoever includes this
--- has set now, now_text, whole and, on one server, the stream.
+-- has set now, now_text, whole, publish (the command) and, on one server, the stream.
 local function whole_number(n)
   return string.format('%.0f', n)
 end
@@ -18,8 +18,7 @@ end
 -- In a cluster the stream is elsewhere: what it should be told travels with the answer.
 local told = {}
 local function tell(item, word, agent, facts)
-  redis.call(args.publish == 'cluster' and 'PUBLISH' or args.publish, item.channel,
-    word == 'expired' and word or word .. ':' .. agent)
+  redis.call(publish, item.channel, word == 'expired' and word or word .. ':' .. agent)
   if not whole then
     told[#told + 1], told[#told + 2] = 'lock:' .. word, '{"agent_id":"' .. agent .. (facts or '"}')
     return

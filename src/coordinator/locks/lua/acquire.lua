@@ -3,8 +3,9 @@
 --   args.agent, args.lock_id, args.purpose
 --   args.lease_us, args.lease_class    how long without a beat; process or agent
 --   args.hold_us                       how long at most in all; 0: no limit
---   args.wait    empty: do not wait in line. Else JSON: us, patience_us (how long a silent waiter counts as alive), depth (longest
---                line), priority, queued (the caller believes it waits), since (its age in µs from an earlier try, or 0)
+--   args.wait    empty: do not wait in line. Else, parted by |: first, or again (the caller believes it waits already), us,
+--                patience_us (how long a silent waiter counts as alive), depth (longest line), priority, since (its age in µs
+--                from an earlier try, or 0)
 -- Outcomes: GRANTED again acquired_at expires_at token… · QUEUED n position since expected_ms · HELD n · FULL n depth
 --   EXPIRED n agent… (call reap for them, then ask again) · SPENT n · REFUSED n why · DEADLOCK n since cycle · EVICTED
 --   n is the lock that decided. After QUEUED and HELD follow: waiting, free_in_ms, and four texts per holder.
@@ -13,7 +14,12 @@
 -- @include _holders.lua
 -- @include _grant.lua
 -- @include _queue.lua
-local wait = args.wait ~= '' and cjson.decode(args.wait) or nil
+local wait
+if args.wait ~= '' then
+  local which, us, patience_us, depth, priority, since = string.match(args.wait, '^(%a+)|(.-)|(.-)|(.-)|(.-)|(.*)$')
+  wait = { queued = which == 'again', us = tonumber(us), patience_us = tonumber(patience_us), depth = tonumber(depth),
+    priority = priority, since = tonumber(since) }
+end
 local FENCE_SECONDS, WAITFOR_SECONDS = 7776000, 300
 
 -- Leases that are over, of holders or of a key that ended before anyone noticed.

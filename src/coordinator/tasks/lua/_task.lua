@@ -6,7 +6,7 @@
 --   args.window    how many ready tasks the public list shows
 -- @include ../../locks/lua/_now.lua
 -- @include _public.lua
-local whole = true
+local whole, publish, grace_us = true, args.publish, args.grace_us
 local registry, waiting, stream = key.lockRegistry(), key.waitedLocks(), key.events('lock')
 local index, waitfor
 -- @include ../../locks/lua/_lock.lua
