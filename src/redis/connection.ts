@@ -1,4 +1,4 @@
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { backOff, type Clock, withDeadline } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
 import type { Logger } from '../log.ts';
@@ -211,15 +211,19 @@ class Clients {
 
   #redis(target: RedisTarget & { kind: 'standalone' }, role: Role): Redis {
     let isWatching = false;
-    const Client = role === 'commands' ? BatchingRedis : Redis;
-    const client = new Client({
+    const options: Omit<RedisOptions, 'replyMapping'> = {
       ...target.options,
       ...this.#patience(role),
       lazyConnect: true,
       // A WATCH ends with its connection: if a lent client came back by itself, an EXEC would pass unwatched.
       retryStrategy: (times) => (isWatching ? null : backOff(times - 1, 50, 2_000)),
       connectionName: `${this.#options.name}:${role}`,
-    });
+    };
+    if (role === 'commands') {
+      const { clock, commandTimeoutMs } = this.#options;
+      return new BatchingRedis(options, { clock, patienceMs: commandTimeoutMs });
+    }
+    const client = new Redis(options);
     if (role === 'exclusive') {
       client.once('ready', () => {
         isWatching = true;
@@ -261,13 +265,14 @@ class Clients {
    */
   #patience(role: Role) {
     const { commandTimeoutMs } = this.#options;
-    const waits = role === 'subscriber' || role === 'blocking';
+    // A blocking command takes as long as it takes. On one server the ordinary ones are looked after by OwedReplies.
+    const isTimed = role === 'exclusive' || (role === 'commands' && this.target.kind === 'cluster');
     return {
       disconnectTimeout: HANG_UP_MS,
       enableOfflineQueue: role === 'subscriber',
       maxRetriesPerRequest: role === 'subscriber' ? null : 0,
       // A host that vanished closes nothing: a connection that owes an answer for this long is made anew.
-      ...(!waits && { commandTimeout: commandTimeoutMs, socketTimeout: commandTimeoutMs }),
+      ...(isTimed && { commandTimeout: commandTimeoutMs, socketTimeout: commandTimeoutMs }),
     };
   }
 
