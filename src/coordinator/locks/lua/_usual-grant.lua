@@ -6,7 +6,8 @@ if args.shape == 'tx' and args.lease_class == 'process' and args.hold_us == 0 th
   local call, lock, agent, lock_id = redis.call, KEYS[3], args.agent, args.lock_id
   local fence, queue, waiters = lock .. const.fence, lock .. const.queue, lock .. const.waiters
   local last = call('HMGET', fence, 'token', 'state', 'last_lock_id')
-  local free, entry = last[2] ~= 'held', nil
+  local free, entry = true, nil
+  if last[2] == 'held' then free = false end -- guard
   if last[3] == lock_id then free = false end -- guard
   if not free then
     -- Held, or its key ended unseen, or this request had its grant: not usual.
