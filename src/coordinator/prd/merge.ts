@@ -70,7 +70,10 @@ type Settled = { outcome: 'agree' | 'correct' } | { outcome: 'verdict'; verdict:
 export function settle(row: FileSide, memory: LastStatus | undefined, standing: Standing): Settled {
   const redis = phaseOf(standing.station);
   const isHeld = isPutAside(row, memory);
-  const verdict: Settled = { outcome: 'verdict', verdict: { to: isHeld ? 'held' : row.phase, agent: row.agent } };
+  const to = isHeld ? 'held' : row.phase;
+  // It may end before the verdict gets there; only that it is done need not be weighed against any other end.
+  const unlessEnded = !hasEnded(redis) && row.phase !== 'completed';
+  const verdict: Settled = { outcome: 'verdict', verdict: { to, agent: row.agent, unlessEnded } };
   if (hasProblem(row, 'status')) return { outcome: 'agree' };
   if (!memory) {
     if (row.phase === redis) return isHeld ? verdict : { outcome: 'agree' };

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts';
 import { ReeveError, reason } from '../../errors.ts';
 import { phaseOf } from '../tasks/station.ts';
 import type { Outcome } from '../tasks/task-sink.ts';
+import { RAW } from '../tasks/work.ts';
 import type { Dialect } from './dialect.ts';
 import { formatA } from './format-a.ts';
 import { formatB } from './format-b.ts';
@@ -98,12 +99,16 @@ function record(scribe: Scribe, outcomes: readonly Outcome[]): Recorded {
     if (!scribe.own.isNew(outcome)) continue;
     scribe.log(outcome);
     const { task_id, station, agent_id, at } = outcome;
-    if (station) last.set(task_id, { task_id, phase: phaseOf(station), agent: agent_id, at });
+    if (station) last.set(task_id, { task_id, phase: phaseOf(station), agent: nameOf(agent_id, task_id), at });
   }
   for (const correction of last.values()) scribe.write(correction);
   scribe.own.prune(REMEMBER_LOGGED_MS);
   return scribe.done();
 }
+
+/** Whom a person named in the file is trusted under another name; the file keeps the one that it has. */
+const nameOf = (agent: string | undefined, task: string): string | undefined =>
+  agent?.startsWith(RAW) && agent !== `${RAW}${task}` ? agent.slice(RAW.length) : agent;
 
 /** Writes into one file within one transaction. A row that the file refuses does not keep the others from it. */
 class Scribe {

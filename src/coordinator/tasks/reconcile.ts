@@ -135,7 +135,7 @@ export class Reconciler {
     switch (word) {
       case 'assigned':
       case 'in_progress':
-        if (!isRunning) await tasks.judge(task, { to: 'running' }, by);
+        if (!isRunning) await tasks.judge(task, { to: 'running', unlessEnded: true }, by);
         else if (word === 'in_progress') await tasks.work.report({ task, agent: truth.agent, lockId: truth.lockId });
         await this.#renew(task, truth);
         return true;
@@ -143,7 +143,7 @@ export class Reconciler {
         return this.#completed(task, truth, isRunning);
       case 'failed': {
         const error = await this.#errorOf(task);
-        if (!isRunning) await tasks.judge(task, { to: 'failed' }, by, error);
+        if (!isRunning) await tasks.judge(task, { to: 'failed', unlessEnded: true }, by, error);
         else await tasks.work.fail({ task, agent: truth.agent, lockId: truth.lockId }, { error });
         return true;
       }
@@ -162,7 +162,7 @@ export class Reconciler {
     this.#finishedAt.set(task, since);
     if (text === null && clock.now() - since < RESULT_MS) return undefined;
     this.#finishedAt.delete(task);
-    if (!isRunning) await tasks.judge(task, { to: 'running' }, 'a plain client');
+    if (!isRunning) await tasks.judge(task, { to: 'running', unlessEnded: true }, 'a plain client');
     const owner = isRunning ? { agent, lockId } : { agent: `${RAW}${task}`, lockId: undefined };
     await tasks.work.complete({ task, ...owner }, adoptedResult(text), { isRaw: true });
     return true;

@@ -122,7 +122,16 @@ export const reopen = defineScript({
 export const judge = defineScript({
   file: new URL('./lua/judge.lua', import.meta.url),
   keys: [],
-  args: { ...COMMON, ...LEASE, task: 'string', to: 'string', by: 'string', reason: 'string', rest: 'string' },
+  args: {
+    ...COMMON,
+    ...LEASE,
+    task: 'string',
+    to: 'string',
+    by: 'string',
+    reason: 'string',
+    rest: 'string',
+    unless_ended: 'number',
+  },
   reply: words,
 });
 export const lapse = defineScript({

@@ -62,6 +62,8 @@ export interface Amendment {
 export interface Verdict {
   readonly to: Phase | 'held' | 'released';
   readonly agent?: string | undefined;
+  /** Given by one who saw it open. If it has ended since, that stands. */
+  readonly unlessEnded?: boolean | undefined;
 }
 
 export interface Standing {

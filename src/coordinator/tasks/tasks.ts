@@ -123,7 +123,7 @@ export class Tasks implements TaskSink {
   }
 
   /** A person's word. */
-  async judge(task: string, { to, agent }: Verdict, by: string, reason = ''): Promise<void> {
+  async judge(task: string, { to, agent, unlessEnded = false }: Verdict, by: string, reason = ''): Promise<void> {
     if (to === 'held' || to === 'released') {
       const changes = [{ id: task, aside: to === 'held' ? '1' : '' }];
       await this.store.scripts.run(amend, {}, { ...this.store.common(), changes });
@@ -139,6 +139,7 @@ export class Tasks implements TaskSink {
       by,
       reason,
       rest: restOf({ notes: reason }),
+      unless_ended: Number(unlessEnded),
     };
     const [word] = await this.store.scripts.run(judge, {}, args);
     if (to === 'open' && word === 'SAME') await this.reopen(task, reason || 'opened again', by);

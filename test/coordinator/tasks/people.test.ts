@@ -44,6 +44,17 @@ describe('a person’s word about a task that has ended', () => {
   });
 });
 
+test.each(['running', 'failed', 'open'] as const)(
+  'a word by one who saw it open (%s) does not undo a completion that came before it',
+  async (to) => {
+    await room.add('A');
+    await room.tasks.work.claim({ agent: 'ann' });
+    await room.tasks.work.complete({ task: 'A', agent: 'ann' });
+    await room.tasks.judge('A', { to, unlessEnded: true }, 'a plain client');
+    expect((await room.tasks.views.rows())[0]).toMatchObject({ station: 'done', agent_id: 'ann' });
+  },
+);
+
 test('a task that runs when its dependency is opened again goes on, and waits only if it comes back', async () => {
   await room.add('A', { task_id: 'B', depends_on: ['A'] });
   await room.tasks.judge('A', { to: 'completed' }, 'a person');

@@ -15,7 +15,9 @@ local counts = key.taskCounts()
 
 local function write_ade(t, given)
   local state = given.draft == 1 and 'DRAFT' or STATE[given.phase]
-  redis.call('SET', key.taskState(t.ade), state, 'EX', ADE_SECONDS)
+  -- What the lifecycle still knows of a task that the queue has lost is as old as that.
+  local before = redis.call('SET', key.taskState(t.ade), state, 'EX', ADE_SECONDS, 'GET')
+  if before and before ~= state then redis.call('ZREM', key.tasksByState(before), t.ade) end
   redis.call('SET', key.taskData(t.ade), given.data, 'EX', ADE_SECONDS)
   redis.call('HSET', key.taskConfig(t.ade), 'version', 1, unpack(given.config))
   redis.call('EXPIRE', key.taskConfig(t.ade), ADE_SECONDS)
@@ -64,6 +66,28 @@ local function write_record(given)
   return t
 end
 
+-- Redis lost the queue, but not the locks: whoever has that of the task goes on under it, with what it holds beside.
+local function resume(t)
+  local lock = redis.call('HMGET', key.taskLock(t.ade), 'holder_agent_id', 'lock_id', 'fencing_token', 'acquired_at', 'lease_class', 'purpose')
+  if not lock[1] or lock[6] ~= 'task' then return false end
+  t.agent, t.lock_id, t.token, t.claimed_at = lock[1], lock[2], lock[3], lock[4]
+  for _, claim in ipairs(claims_of(t)) do
+    local item = resource_item(claim)
+    read_holders(item)
+    if grant_of(item, t.lock_id) then redis.call('ZADD', marks_for(claim), 0, mark_of(claim, t.task)) end
+  end
+  local deadline = t.timeout > 0 and seconds(now + t.timeout * 1000000) or ''
+  note(t, 'agent', t.agent, 'lock_id', t.lock_id, 'token', t.token, 'claimed_at', t.claimed_at, 'lease_class', lock[5] or 'process', 'deadline', deadline)
+  redis.call('HSET', key.agentClaims(t.agent), t.task, t.lock_id)
+  redis.call('SADD', key.knownAgents(), t.agent)
+  -- When it ends is looked at at once.
+  redis.call('ZADD', key.runningTasks(), whole_number(now), t.task)
+  set_status(t, 'in_progress')
+  move(t, 'APPROVED', 'APPLYING')
+  say('lease_inferred', t, t.agent, '{"lock_id":"' .. t.lock_id .. '"}')
+  return true
+end
+
 local new = {}
 for _, given in ipairs(args.tasks) do
   if redis.call('EXISTS', key.taskRecord(given.id)) == 0 then
@@ -71,9 +95,11 @@ for _, given in ipairs(args.tasks) do
     write_ade(t, given)
     write_edges(given)
     new[#new + 1] = given.id
-    if given.phase == 'running' and t.quarantine == '' then infer(t, given.agent, 'in_progress', args.lease_us)
-    elseif STATUS[given.phase] == 'blocked' then settle(t)
-    elseif given.phase == 'completed' then release_dependents(given.id) end
+    local is_open = given.phase == 'open' or given.phase == 'running'
+    if given.phase == 'completed' then release_dependents(given.id)
+    elseif is_open and not (t.quarantine == '' and given.draft ~= 1 and resume(t)) then
+      if given.phase == 'running' and t.quarantine == '' then infer(t, given.agent, 'in_progress', args.lease_us) else settle(t) end
+    end
   end
 end
 if #new > 0 then

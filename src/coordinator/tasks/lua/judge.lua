@@ -1,9 +1,10 @@
 -- A person's word on how a task stands; it wins over any lease.
 --   args.task, args.to     completed, failed, running, or open (for one that runs: whoever has it loses it)
 --   args.agent, args.by, args.reason
+--   args.unless_ended      1: whoever speaks believed it open; if it has ended since, that stands
 --   args.rest              for completed: the result after its first four fields
 --   args.lease_us …        for running: how long the one who works by hand may stay silent
--- Outcomes: DONE · SAME (it stood so already) · UNKNOWN
+-- Outcomes: DONE · SAME (it stood so already) · ENDED status (meanwhile) · UNKNOWN
 -- @include _take.lua
 -- @include _failing.lua
 -- @include _again.lua
@@ -11,6 +12,7 @@
 local t = load(args.task)
 if not t then return { 'UNKNOWN' } end
 local to, agent = args.to, args.agent
+if args.unless_ended == 1 and (t.status == 'completed' or t.status == 'failed') then return { 'ENDED', t.status } end
 local ran = is_running(t)
 if to == 'completed' and t.status == 'completed' or to == 'failed' and t.status == 'failed' or to == 'running' and ran then return { 'SAME' } end
 if to == 'open' and not ran then return { 'SAME' } end
