@@ -82,10 +82,23 @@ export const EVENTS = {
     payload: z.looseObject({ task_id: text, from: text, to: text }),
   },
   'task:approved': { stream: 'task', says: 'A task has all the approvals it needs', payload: ofTask },
+  'task:commented': {
+    stream: 'task',
+    says: 'Somebody said something about a task',
+    payload: z.looseObject({ task_id: text, by: text, text }),
+  },
   'task:completed': { stream: 'task', says: 'The changes of a task were applied', payload: ofTask },
 
   'approval:requested': { stream: 'approval', says: 'A reviewer was asked', payload: ofApproval },
   'approval:approved': { stream: 'approval', says: 'A reviewer agreed', payload: ofApproval },
+  'approval:rejected': { stream: 'approval', says: 'A reviewer refused', payload: ofApproval },
+  'approval:changes_requested': { stream: 'approval', says: 'A reviewer asked for changes', payload: ofApproval },
+  'approval:withdrawn': { stream: 'approval', says: 'A reviewer took an approval back', payload: ofApproval },
+  'approval:resolved': {
+    stream: 'approval',
+    says: 'A question was settled without its reviewer',
+    payload: z.looseObject({ approval_id: text, task_id: text, reviewer: text, because: text }),
+  },
 
   'lock:acquired': {
     stream: 'lock',
@@ -122,6 +135,7 @@ export const EVENTS = {
   task_timeout: { stream: 'work', says: 'A task took longer than it may', payload: ofWork },
   task_dropped: { stream: 'work', says: 'An agent gave a task back', payload: ofWork },
   task_cancelled: { stream: 'work', says: 'A person called a task off', payload: ofTask },
+  task_rejected: { stream: 'work', says: 'A person refused a task', payload: ofTask },
   task_reopened: { stream: 'work', says: 'A person brought a task back', payload: ofTask },
   lease_inferred: { stream: 'work', says: 'A plain client took a task; it is trusted for a while', payload: ofWork },
   lease_lost: { stream: 'work', says: 'The agent of a task fell silent', payload: ofWork },

@@ -56,7 +56,7 @@ const placesOf = (task: Task): string[][] => [
 ];
 
 /** Files are resources whether or not a source lists them twice. */
-const everyResource = ({ resources, files_to_modify }: Task): Task['resources'] => [
+export const everyResource = ({ resources, files_to_modify }: Task): Task['resources'] => [
   ...resources,
   ...files_to_modify.map((id) => ({ type: FILE_TYPE, id, mode: 'exclusive' as const })),
 ];

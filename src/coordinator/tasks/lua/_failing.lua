@@ -42,6 +42,18 @@ local function fall_out(task)
   end
 end
 
+-- Refused at the gate, which is an end as well: who waits for it learns so.
+local function reject(t, from, reason, by)
+  move(t, from, 'REJECTED')
+  close_requests(t, 'SUPERSEDED', by, 'it was rejected')
+  if t.status == 'pending' then withdraw(t) end
+  redis.call('ZREM', key.delayedTasks(), t.task)
+  set_status(t, 'failed')
+  note(t, 'reason', reason, 'gated', '')
+  say('task_rejected', t, by, '{"reason":' .. quoted(reason) .. ',"by":' .. quoted(by) .. '}', 'rejected')
+  fall_out(t.task)
+end
+
 local function log_error(task, text)
   public('LPUSH', key.errorList(), task .. ': ' .. text)
   redis.call('LTRIM', key.errorList(), 0, 999)

@@ -1,0 +1,108 @@
+-- What may be said to a question, and what follows from it. Everything is looked at before anything is written, so that
+-- several answers are given together or not at all.
+--   args.by     who answers
+-- @include _questions.lua
+
+-- The same id in another case is the same person.
+local function same_person(a, b)
+  return a and string.lower(a) == string.lower(b) or false
+end
+
+-- The task of a request, in this project; nil if it is another's.
+local function task_of(ade)
+  if string.sub(ade, 1, #args.head) ~= args.head then return nil end
+  return load(string.sub(ade, #args.head + 1))
+end
+
+local function is_maker(ade, person)
+  local made = redis.call('HMGET', key.taskMetadata(ade), 'author_id', 'editor_id', 'submitted_by')
+  return same_person(made[1], person) or same_person(made[2], person) or same_person(made[3], person)
+end
+
+-- Reads a question. Answers with what stands against this answer to it, as the call answers, or nil and all that is known.
+local function look(answer)
+  local v = redis.call('HMGET', key.approvalRequest(answer.approval), 'task_id', 'reviewer_id', 'status', 'config_hash', 'due_us',
+    'escalates', 'asked_us', 'response_action', 'reviewed_by')
+  local t = v[1] and task_of(v[1])
+  if not t then return { 'UNKNOWN' } end
+  local q = { id = answer.approval, t = t, reviewer = v[2], status = v[3], hash = v[4], due_us = tonumber(v[5]), asked_us = tonumber(v[7]) }
+  if not same_person(q.reviewer, args.by) then return { 'NOT_ASSIGNED', q.reviewer } end
+  if q.status == 'SUPERSEDED' then return { 'SUPERSEDED', v[9] or '' } end
+  if q.status ~= 'PENDING' then
+    if same_person(v[9], args.by) and v[8] == answer.action then return { 'SAME', redis.call('GET', key.taskState(t.ade)) or '' } end
+    return { 'ANSWERED', q.status, v[9] or '' }
+  end
+  local state = redis.call('GET', key.taskState(t.ade)) or ''
+  if state ~= 'REVIEWING' then return { 'STATE', state } end
+  if is_maker(t.ade, args.by) then return { 'OWN' } end
+  local current = redis.call('HGET', key.taskConfig(t.ade), 'config_hash')
+  if current ~= q.hash or answer.hash ~= '' and answer.hash ~= current then return { 'STALE', current or '' } end
+  if v[6] == '1' and now >= q.due_us then return { 'EXPIRED', iso_time(q.due_us) } end
+  if redis.call('HEXISTS', key.approvalVotes(t.ade), q.reviewer) == 1 then return { 'VOTED' } end
+  return nil, q
+end
+
+local STATUS = { approve = 'APPROVED', reject = 'REJECTED', request_changes = 'REJECTED' }
+local DID = { approve = 'approval:approved', reject = 'approval:rejected', request_changes = 'approval:changes_requested' }
+
+local function count_answer(person, action, asked_us)
+  local today = string.sub(now_text, 1, 10)
+  local stats, day = key.userApprovalStats(person), key.userApprovalDay(person, today)
+  redis.call('HINCRBY', day, action == 'approve' and 'approved' or 'rejected', 1)
+  redis.call('EXPIRE', day, 172800)
+  local answers = redis.call('HINCRBY', stats, 'answers', 1)
+  local total = redis.call('HINCRBYFLOAT', stats, 'answer_seconds', string.format('%.3f', (now - asked_us) / 1000000))
+  local counts = redis.call('HMGET', day, 'approved', 'rejected')
+  redis.call('HSET', stats, 'avg_response_time', string.format('%.3f', tonumber(total) / answers), 'last_action_at', now_text,
+    'approved_today', counts[1] or 0, 'rejected_today', counts[2] or 0, 'day', today)
+end
+
+-- Those who follow this person have nothing more to say: their questions end with it, and count for nothing.
+local function end_followers(t, person)
+  for _, id in ipairs(redis.call('SMEMBERS', key.approvalIndex(t.ade))) do
+    local request = key.approvalRequest(id)
+    local v = redis.call('HMGET', request, 'status', 'follows', 'reviewer_id')
+    if v[1] == 'PENDING' and same_person(v[2], person) then
+      redis.call('HSET', request, 'status', 'APPROVED', 'responded_at', now_text, 'response_action', 'approve', 'reviewed_by', person,
+        'response_reason', 'follows ' .. person)
+      redis.call('ZREM', key.userApprovalQueue(v[3]), id)
+      redis.call('ZREM', key.approvalQueue(), id)
+      count_pending(v[3])
+    end
+  end
+end
+
+-- Writes an answer that look() had nothing against. Answers with where the task stands since.
+local function give(q, answer)
+  local t, by, action = q.t, q.reviewer, answer.action
+  redis.call('HSET', key.approvalRequest(q.id), 'status', STATUS[action], 'responded_at', now_text, 'response_action', action,
+    'response_reason', answer.reason, 'reviewed_by', by)
+  redis.call('ZREM', key.userApprovalQueue(by), q.id)
+  redis.call('ZREM', key.approvalQueue(), q.id)
+  count_pending(by)
+  count_answer(by, action, q.asked_us)
+  local votes = key.approvalVotes(t.ade)
+  redis.call('HSET', votes, by, '{"action":"' .. action .. '","hash":"' .. q.hash .. '","request":"' .. q.id .. '","at":"' .. now_text .. '"}')
+  redis.call('EXPIRE', votes, LIFE_SECONDS)
+  tell('approval', DID[action], '{"approval_id":"' .. q.id .. '","task_id":"' .. t.ade .. '","reviewer":"' .. by .. '","reason":'
+    .. quoted(answer.reason) .. '}')
+  local to = action == 'reject' and 'REJECTED' or action == 'request_changes' and 'DRAFT' or 'REVIEWING'
+  if action == 'approve' then
+    end_followers(t, by)
+    local needs = cjson.decode(redis.call('HGET', key.taskApprovalStats(t.ade), 'needs') or '[]')
+    if write_stats(t, needs, q.hash) then to = 'APPROVED' end
+  end
+  audit(now_text, action, 'approval:' .. q.id, 'REVIEWING', to, 'task', t.ade, 'config_hash', q.hash, 'reason', answer.reason)
+  if to == 'APPROVED' then
+    close_requests(t, 'SUPERSEDED', by, 'enough people agreed')
+    let_pass(t, 'REVIEWING', 'enough people agreed')
+  elseif to == 'REJECTED' then
+    write_stats(t, {}, q.hash)
+    reject(t, 'REVIEWING', answer.reason, by)
+  elseif to == 'DRAFT' then
+    void_votes(t, by, 'changes were asked for')
+    note(t, 'reason', 'changes were asked for: ' .. answer.reason)
+    move(t, 'REVIEWING', 'DRAFT')
+  end
+  return to
+end

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { URGENCIES } from '../coordinator/tasks/task.ts';
+
+export const REQUEST_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'DELEGATED', 'EXPIRED', 'SUPERSEDED'] as const;
+export const ANSWERS = ['approve', 'reject', 'request_changes'] as const;
+export type AnswerAction = (typeof ANSWERS)[number];
+
+const text = z.string();
+const list = z
+  .string()
+  .default('[]')
+  .transform((json): unknown => JSON.parse(json));
+
+/** One question to one person, as `ade:approval:request:{id}` has it. */
+export const requestSchema = z.object({
+  task_id: text,
+  reviewer_id: text,
+  reviewer_name: text.default(''),
+  status: z.enum(REQUEST_STATUSES),
+  priority: z.enum(URGENCIES),
+  delegated_to: text.optional(),
+  delegation_chain: list.pipe(z.array(text)),
+  created_at: text,
+  due_at: text,
+  responded_at: text.optional(),
+  response_action: z.enum([...ANSWERS, 'delegate']).optional(),
+  response_reason: text.optional(),
+  reviewed_by: text.optional(),
+  config_hash: text,
+  config_version: z.coerce.number(),
+  risk: z.coerce.number(),
+  policies: list.pipe(z.array(z.object({ policy_id: text, version: z.int() }))),
+});
+export type ApprovalRequest = z.output<typeof requestSchema> & { readonly approval_id: string };
+
+export const needSchema = z.object({
+  policy_id: text,
+  version: z.int(),
+  min: z.int(),
+  voters: z.array(text),
+  roles: z.array(z.object({ role: text, voters: z.array(text) })),
+});
+
+/** How the vote on a task stands. */
+export const tallySchema = z.object({
+  required_count: z.coerce.number().default(0),
+  approved_count: z.coerce.number().default(0),
+  rejected_count: z.coerce.number().default(0),
+  pending_count: z.coerce.number().default(0),
+  quorum_reached: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((word) => word === 'true'),
+  because: text.default(''),
+  needs: list.pipe(z.array(needSchema)),
+  policies: list.pipe(z.array(z.object({ policy_id: text, version: z.int() }))),
+});
+export type Tally = z.output<typeof tallySchema>;

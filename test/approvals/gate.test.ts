@@ -1,0 +1,81 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { parseId } from '../../src/redis/ids.ts';
+import { expectSound } from '../coordinator/tasks/room.ts';
+import { type ApprovalRoom, anApprovalRoom, policy, USUAL_PEOPLE, usualTerms } from './room.ts';
+
+let room: ApprovalRoom;
+beforeAll(async () => {
+  room = await anApprovalRoom();
+});
+beforeEach(async () => {
+  Object.assign(room.terms, usualTerms());
+  await room.people(...USUAL_PEOPLE);
+});
+afterEach(async () => {
+  await expectSound(room);
+  await room.reset();
+});
+afterAll(() => room[Symbol.asyncDispose]());
+
+const claim = (agent = 'ag-1') => room.tasks.work.claim({ agent });
+const edit = (task: string, description: string, editor = 'ann') =>
+  room.tasks.amend([{ task_id: parseId('task', task), set: { description }, editor }]);
+const DATABASE = [{ type: parseId('resourceType', 'database'), id: 'main', mode: 'exclusive' as const }];
+
+describe('a task of the API', () => {
+  test('is a draft until it is submitted, asks one person where no policy is about it, and is handed out once that person agreed', async () => {
+    await room.draft('T-1');
+    expect([await room.state('T-1'), await room.status('T-1')]).toEqual(['DRAFT', 'blocked']);
+    const ruling = await room.approvals.submit('T-1', 'ann');
+    expect(ruling).toMatchObject({ state: 'REVIEWING', because: expect.stringContaining('one person') });
+    expect(ruling.requests.map(({ reviewer }) => reviewer).sort()).toEqual(['ada', 'dan', 'dora', 'rita', 'rob']);
+    expect(await room.status('T-1')).toBe('blocked');
+    expect(await claim()).toMatchObject({ outcome: 'none' });
+
+    expect(await room.approve('T-1', 'rob')).toBe('APPROVED');
+    expect(await room.status('T-1')).toBe('pending');
+    expect(await claim()).toMatchObject({ outcome: 'claimed', task: { task_id: 'T-1' } });
+    expect(await room.state('T-1')).toBe('APPLYING');
+  });
+
+  test('passes at once if every policy that is about it lets it, and not if one does not', async () => {
+    room.terms.policies = [policy({ policy_id: 'low', auto_approve_if: { risk_below: 90 } })];
+    await room.draft('T-1');
+    expect(await room.approvals.submit('T-1', 'ann')).toMatchObject({ state: 'APPROVED', requests: [] });
+    expect(await room.status('T-1')).toBe('pending');
+    room.terms.policies = [...room.terms.policies, policy({ policy_id: 'strict', task_types: ['task'] })];
+    await room.draft('T-2');
+    expect(await room.approvals.submit('T-2', 'ann')).toMatchObject({ state: 'REVIEWING' });
+  });
+
+  test('asks for the quorum of each policy, in different people, with every role that is asked for', async () => {
+    room.terms.policies = [
+      policy({ policy_id: 'two', min_approvers: 2 }),
+      policy({ policy_id: 'data', required_roles: ['dba'], resource_patterns: ['database:*'] }),
+    ];
+    await room.draft({ task_id: 'T-1', resources: DATABASE });
+    await room.approvals.submit('T-1', 'ann');
+    expect(await room.approve('T-1', 'rob')).toBe('REVIEWING');
+    expect(await room.approve('T-1', 'rita')).toBe('REVIEWING');
+    expect(await room.approve('T-1', 'dora')).toBe('APPROVED');
+    const open = (await room.approvals.desk.about('T-1')).filter(({ status }) => status === 'PENDING');
+    expect(open).toEqual([]);
+  });
+});
+
+test('an edit voids the votes, and what was agreed to is not what is handed out any more', async () => {
+  room.terms.policies = [policy({ policy_id: 'two', min_approvers: 2 })];
+  await room.draft('T-1');
+  await room.approvals.submit('T-1', 'ann');
+  await room.approve('T-1', 'rob');
+  const before = await room.requestOf('T-1', 'rita');
+  await edit('T-1', 'more');
+  expect(await room.state('T-1')).toBe('REVIEWING');
+  expect(await room.approvals.desk.tally('T-1')).toMatchObject({ approved_count: 0, pending_count: 5 });
+  const [late] = await room.approvals.answer('rita', [{ approval: before, action: 'approve', reason: '' }]);
+  expect(late).toMatchObject({ error: { code: 'APPROVAL_SETTLED' } });
+  await room.approve('T-1', 'rob');
+  expect(await room.approve('T-1', 'rita')).toBe('APPROVED');
+  await edit('T-1', 'even more');
+  expect([await room.state('T-1'), await room.status('T-1')]).toEqual(['REVIEWING', 'blocked']);
+});
