@@ -1,3 +1,5 @@
+import { createApprovalRooms } from './approval-rooms.ts';
+import { explainApprovals } from './approvals/explain-approvals.ts';
 import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -136,6 +138,15 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     log,
   });
   const { tasks, taskDesk, roster, staffing, board } = work;
+  const gate = createApprovalRooms({
+    config: () => loaded().config.approvals,
+    store,
+    tasks,
+    locks,
+    live,
+    clock,
+    log: log.child('approvals'),
+  });
 
   const identity = createIdentityRooms({
     store,
@@ -217,7 +228,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         explain,
       ),
   });
-  const why = new Why([explainTasks(tasks, staffing), explainLocks(locks)]);
+  const why = new Why([explainApprovals(gate.approvals, tasks), explainTasks(tasks, staffing), explainLocks(locks)]);
   const { sync, library, writeBack } = assets;
   const rooms: Rooms = {
     system,
@@ -232,6 +243,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     taskDesk,
     roster,
     board,
+    ...gate,
     sync,
     library,
     writeBack,

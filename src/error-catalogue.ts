@@ -453,6 +453,14 @@ export const ERRORS = {
     says: '{task} is {state}, and {what} is for {wanted}.',
     next: 'Look at it: reeve task show {task}',
   },
+  TASK_OF_FILE: {
+    title: 'Task of a file',
+    status: 409,
+    exit: EXIT.conflict,
+    actor: 'caller',
+    says: '{task} comes from the task file, and what is to be done can only be changed there.',
+    next: 'Edit its row; the change is seen within two seconds.',
+  },
   TASK_CHANGED: {
     title: 'Task was edited',
     status: 409,

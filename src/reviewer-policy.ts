@@ -32,7 +32,7 @@ export const REVIEWER_POLICY = z.strictObject({
     .optional()
     .describe('Nobody need be asked if all of this holds; without it somebody always is'),
 });
-export type ReviewerPolicy = z.output<typeof REVIEWER_POLICY>;
+export type ReviewerPolicy = DeepReadonly<z.output<typeof REVIEWER_POLICY>>;
 
 /** How much depends on a resource: what a change to it may break. The first row that fits counts. */
 export const CRITICALITY_ROW = z.strictObject({
@@ -40,4 +40,7 @@ export const CRITICALITY_ROW = z.strictObject({
   criticality: score.describe('0: nobody would notice, 100: everything stands still'),
   used_by: z.array(z.string().min(1).max(300)).max(1_000).default([]).describe('What breaks with it'),
 });
-export type CriticalityRow = z.output<typeof CRITICALITY_ROW>;
+export type CriticalityRow = DeepReadonly<z.output<typeof CRITICALITY_ROW>>;
+
+/** Nothing in it may be changed, however deep. */
+export type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;

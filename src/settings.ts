@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LOG_LEVELS } from './log.ts';
 import { MANIFESTS } from './manifest-globs.ts';
+import { CRITICALITY_ROW, type DeepReadonly, REVIEWER_POLICY } from './reviewer-policy.ts';
 import { parseSchedule } from './schedule.ts';
 
 /** What a setting's metadata may say besides its description. It travels into the JSON Schema for editors as it is. */
@@ -269,6 +270,21 @@ export const SETTINGS = z.strictObject({
     ),
   }),
 
+  approvals: section('The human gate', {
+    policies: setting(
+      z.array(REVIEWER_POLICY).max(1_000).default([]),
+      'Who must agree to which tasks; as JSON outside the file. More can be added while the daemon runs',
+    ),
+    criticality: setting(
+      z.array(CRITICALITY_ROW).max(10_000).optional(),
+      'How critical which resources are; the first row that fits counts. Default: a table for databases, services and secrets',
+    ),
+    groups: setting(
+      z.record(z.string().min(1).max(100), z.array(z.string().min(1).max(128))).default({}),
+      'People by group. For policies a group is a role of its members',
+    ),
+  }),
+
   events: section('The event streams', {
     keep: setting(z.int().min(100).default(10_000), 'About how many entries each stream keeps in Redis'),
   }),
@@ -276,7 +292,6 @@ export const SETTINGS = z.strictObject({
 
 /** The settings in effect. Two of them have defaults that depend on the machine, and are filled in when loading. */
 export type Config = DeepReadonly<z.output<typeof SETTINGS>> & { readonly cacheDir: string; readonly instance: string };
-type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 
 /** One setting, flattened: how each door names it. */
 export interface Setting extends SettingMeta {

@@ -19,9 +19,10 @@ import {
 import { parseSource, readSources, type SourceFile } from './support/source.ts';
 
 const BASE = ['events', 'redis', 'store', 'root'];
-const COORDINATION = ['agents', 'approvals', 'locks', 'prd', 'tasks'].map((room) => `coordinator/${room}`);
+const COORDINATION = ['agents', 'locks', 'prd', 'tasks'].map((room) => `coordinator/${room}`);
 const ROOMS = [
   ...COORDINATION,
+  'approvals',
   'audit',
   'coordinator',
   'identity',
@@ -45,6 +46,7 @@ const ZONES: readonly Zone[] = [
   {
     zone: 'composition',
     holds: [
+      'approval-rooms.ts',
       'asset-dependency.ts',
       'asset-rooms.ts',
       'identity-rooms.ts',
@@ -78,7 +80,6 @@ const ZONES: readonly Zone[] = [
   { zone: 'sync', holds: ['sync/'], may: ['registry', ...BASE] },
   { zone: 'coordinator', holds: ['coordinator/'], may: [...COORDINATION, 'registry', ...BASE] },
   { zone: 'coordinator/agents', holds: ['coordinator/agents/'], may: ['registry', ...BASE] },
-  { zone: 'coordinator/approvals', holds: ['coordinator/approvals/'], may: ['registry', ...BASE] },
   { zone: 'coordinator/locks', holds: ['coordinator/locks/'], may: ['registry', ...BASE] },
   { zone: 'coordinator/prd', holds: ['coordinator/prd/'], may: ['coordinator/tasks', ...BASE] },
   {
@@ -89,6 +90,13 @@ const ZONES: readonly Zone[] = [
   { zone: 'audit', holds: ['audit/'], may: BASE },
   // What it changes lies in the store, and its audit rows beside it.
   { zone: 'identity', holds: ['identity/'], may: ['audit', ...BASE] },
+  // The gate stands over the tasks: it moves them by fragments of their own, and knows nothing of the doors.
+  {
+    zone: 'approvals',
+    holds: ['approvals/'],
+    may: ['audit', 'coordinator/locks', 'coordinator/tasks', ...BASE],
+    types: ['system'],
+  },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
   { zone: 'ratelimit', holds: ['ratelimit/'], may: BASE },
   { zone: 'system', holds: ['system/'], may: BASE },
@@ -112,6 +120,7 @@ const ZONES: readonly Zone[] = [
       'hold.ts',
       'log.ts',
       'manifest-globs.ts',
+      'reviewer-policy.ts',
       'schedule.ts',
       'service.ts',
       'settings.ts',

@@ -15,6 +15,7 @@ import type { People, Person } from './people.ts';
 import type { PolicyInForce } from './policy.ts';
 import type { PolicyStore } from './policy-store.ts';
 import { type Preview, previewSchema } from './preview.ts';
+import { compare, type PastTask, pastTasks, type Replay } from './replay.ts';
 import type { AnswerAction, ApprovalRequest } from './request.ts';
 import type { Risk, RiskThresholds } from './risk.ts';
 import { type Ruling, rulingOf, STATE_AFTER } from './ruling.ts';
@@ -106,6 +107,30 @@ export class Approvals implements Gate {
     return rulingOf(task, assessment, assignment, { state: STATE_AFTER[assignment.outcome], ids: [] });
   }
 
+  /** Rules upon the newest tasks as they were ruled upon and as they would have been with these policies. */
+  async replay(policies: readonly PolicyInForce[], limit: number): Promise<Replay> {
+    const { people, delegations, clock } = this.#options;
+    const [inForce, everyone, chains, past] = await Promise.all([
+      this.#options.policies.inForce(),
+      people.all(),
+      delegations.all(),
+      pastTasks(this.#options.tasks, this.desk, limit),
+    ]);
+    const shared = { people: everyone, delegations: chains, at: isoTime(clock) };
+    const common = { file: await this.#common(true), api: await this.#common(false) };
+    const rule = ({ task, risk, author }: PastTask, by: readonly PolicyInForce[]) => {
+      const writer = everyone.find(({ id }) => id === author);
+      const isOfFile = FILES.includes(author) && !writer;
+      const petition = petitionOf(task, risk, writer?.roles ?? []);
+      return assign({ ...shared, ...common[isOfFile ? 'file' : 'api'], petition, policies: by, makers: [author] });
+    };
+    return compare(
+      past,
+      (one) => rule(one, inForce),
+      (one) => rule(one, policies),
+    );
+  }
+
   async preview(id: string): Promise<Preview> {
     const { connection, keys, adeId } = this.#store();
     const kept = await connection.commands.get(keys.taskPreview(adeId(id)));
@@ -132,6 +157,23 @@ export class Approvals implements Gate {
       if (error) return { approval, error };
       const [word, state = 'REVIEWING'] = replies[at] as string[];
       return { approval, state: state as TaskState, again: word === 'SAME' };
+    });
+  }
+
+  /** Several at once. What is critical wants a look of its own. */
+  async answerAll(by: string, answers: readonly Answer[], { isDry = false } = {}): Promise<AnswerOutcome[]> {
+    const { critical } = await this.#options.thresholds();
+    const found = await Promise.all(answers.map(({ approval }) => this.desk.find(approval)));
+    const isCritical = (at: number) => (found[at]?.risk ?? 0) >= critical;
+    const hasCritical = answers.some((_, at) => isCritical(at));
+    const outcomes = await this.answer(by, answers, { isDry: isDry || hasCritical });
+    return outcomes.map((one, at) => {
+      if ('error' in one || !isCritical(at)) return one;
+      const why = 'its risk is critical, and what is critical is answered by itself';
+      return {
+        approval: one.approval,
+        error: new ReeveError('APPROVAL_DENIED', { caller: by, approval: one.approval, why }),
+      };
     });
   }
 
@@ -249,7 +291,7 @@ export class Approvals implements Gate {
   async #refuse(by: string, { approval }: Answer, everyone: readonly Person[]): Promise<ReeveError | undefined> {
     const request = await this.desk.find(approval);
     // Settled or unknown: the script says so, in its own words.
-    if (!request || request.status !== 'PENDING') return undefined;
+    if (request?.status !== 'PENDING') return undefined;
     const why = await this.#whyNot(by, request, everyone);
     return why ? new ReeveError('APPROVAL_DENIED', { caller: by, approval, why }) : undefined;
   }

@@ -125,7 +125,10 @@ export class Assessor {
   async #failures(task: Task): Promise<Finding> {
     const { store } = this.#options;
     const own = store.adeId(task.task_id);
-    const earlier = [...(task.supersedes ? [store.adeId(task.supersedes)] : []), ...(await this.#sharing(task, SHARING))];
+    const earlier = [
+      ...(task.supersedes ? [store.adeId(task.supersedes)] : []),
+      ...(await this.#sharing(task, SHARING)),
+    ];
     const known = [...new Set(earlier.filter((id) => id !== own))].slice(0, REMEMBERED);
     const { connection, keys } = store;
     const results = await Promise.all(known.map((id) => connection.commands.hget(keys.taskExecution(id), 'result')));

@@ -132,7 +132,8 @@ const canBeMet = ({ min, voters, roles }: Need): boolean =>
 
 function shortage({ policy_id, min, voters, roles }: Need): string {
   const missing = roles.filter((role) => role.voters.length === 0).map(({ role }) => role);
-  const policy = policy_id === ONE_PERSON.policy_id ? 'somebody else must agree' : `policy ${policy_id} asks for ${min}`;
+  const policy =
+    policy_id === ONE_PERSON.policy_id ? 'somebody else must agree' : `policy ${policy_id} asks for ${min}`;
   if (missing.length > 0) return `${policy}, and nobody else has the role ${missing.join(' or ')}`;
   return `${policy}, and ${voters.length === 0 ? 'nobody' : `only ${voters.join(', ')}`} can`;
 }

@@ -39,7 +39,15 @@ export class DelegationStore {
     return (await (owner === undefined ? rows : rows.where('owner_id', '=', owner)).execute()).map(fromRow);
   }
 
-  async add({ owner_id, policy_id, delegate_to, conditions, cascade, expires_at, by }: NewDelegation): Promise<Delegation> {
+  async add({
+    owner_id,
+    policy_id,
+    delegate_to,
+    conditions,
+    cascade,
+    expires_at,
+    by,
+  }: NewDelegation): Promise<Delegation> {
     const { store, clock } = this.#options;
     const row: DelegationsTable = {
       owner_id,
@@ -69,7 +77,8 @@ export class DelegationStore {
       .where('owner_id', '=', owner_id)
       .where('id', '=', policy_id)
       .executeTakeFirst();
-    if (gone.numDeletedRows === 0n) throw new ReeveError('DELEGATION_UNKNOWN', { owner: owner_id, delegation: policy_id });
+    if (gone.numDeletedRows === 0n)
+      throw new ReeveError('DELEGATION_UNKNOWN', { owner: owner_id, delegation: policy_id });
     await connection.commands.del(keys.delegation(owner_id, policy_id));
     await connection.commands.srem(keys.delegationIndex(owner_id), policy_id);
   }

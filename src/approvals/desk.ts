@@ -1,8 +1,10 @@
+import { z } from 'zod';
 import { ReeveError } from '../errors.ts';
 import type { Connection } from '../redis/connection.ts';
 import { isId } from '../redis/ids.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import { type ApprovalRequest, requestSchema, type Tally, tallySchema } from './request.ts';
+import { RISK_LEVELS, type Risk } from './risk.ts';
 
 export interface ApprovalDeskOptions {
   readonly connection: Connection;
@@ -43,7 +45,8 @@ export class ApprovalDesk {
     const queue = reviewer === undefined ? keys.approvalQueue() : keys.userApprovalQueue(reviewer);
     const from = cursor === undefined ? 0 : await this.#after(queue, cursor, reviewer !== undefined);
     const to = from + limit - 1;
-    const page = reviewer === undefined ? redis.zrange(queue, String(from), String(to)) : redis.zrevrange(queue, from, to);
+    const page =
+      reviewer === undefined ? redis.zrange(queue, String(from), String(to)) : redis.zrevrange(queue, from, to);
     const [ids, total] = await Promise.all([page, redis.zcard(queue)]);
     const found = await Promise.all(ids.map((id) => this.find(id)));
     const items = found.filter((one) => one !== undefined);
@@ -66,6 +69,12 @@ export class ApprovalDesk {
     return tallySchema.parse(await connection.commands.hgetall(keys.taskApprovalStats(task)));
   }
 
+  async risk(task: string): Promise<Risk | undefined> {
+    const { connection, keys } = this.#options;
+    const fields = await connection.commands.hgetall(keys.taskRisk(task));
+    return Object.keys(fields).length > 0 ? storedRisk.parse(fields) : undefined;
+  }
+
   async comments(task: string): Promise<readonly { by: string; at: string; text: string }[]> {
     const { connection, keys } = this.#options;
     const texts = await connection.commands.lrange(keys.taskComments(task), 0, -1);
@@ -83,6 +92,14 @@ export class ApprovalDesk {
     return isReversed ? redis.zcount(queue, `(${score}`, '+inf') : redis.zcount(queue, '-inf', `(${score}`);
   }
 }
+
+const storedRisk = z.object({
+  score: z.coerce.number(),
+  exact: z.coerce.number(),
+  level: z.enum(RISK_LEVELS),
+  factors: z.string().transform((json) => JSON.parse(json) as Risk['factors']),
+  assessed_by: z.string(),
+});
 
 const byNumber = (a: string, b: string): number => numberOf(a) - numberOf(b);
 const numberOf = (id: string): number => Number(id.slice(id.lastIndexOf('.') + 1));

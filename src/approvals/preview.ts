@@ -102,8 +102,10 @@ const reachOf = ({ type, id }: Task['resources'][number]): PreviewChange['reach'
 function warningsOf(task: Task, { openDependencies, criticality }: Surroundings, changes: readonly PreviewChange[]) {
   const warnings: string[] = [];
   const held = changes.filter(({ is_free }) => !is_free);
-  if (!isVerified(task)) warnings.push('reeve cannot verify what it will do: it counts as the greatest change there is');
-  if (held.length > 0) warnings.push(`${held.map(({ resource, holder }) => `${resource} is held by ${holder}`).join(', ')}`);
+  if (!isVerified(task))
+    warnings.push('reeve cannot verify what it will do: it counts as the greatest change there is');
+  if (held.length > 0)
+    warnings.push(`${held.map(({ resource, holder }) => `${resource} is held by ${holder}`).join(', ')}`);
   if (openDependencies.length > 0) warnings.push(`it waits for ${openDependencies.join(', ')}`);
   if (task.rollback_strategy === 'none' && criticality >= CRITICAL) warnings.push('it cannot be rolled back');
   return warnings;

@@ -1,5 +1,10 @@
 import { z } from 'zod';
 import { URGENCIES } from '../coordinator/tasks/task.ts';
+import { idSchema } from '../redis/ids.ts';
+
+export const approvalIdSchema = idSchema('approval');
+export const reviewerSchema = idSchema('user');
+export const delegationIdSchema = idSchema('policy');
 
 export const REQUEST_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'DELEGATED', 'EXPIRED', 'SUPERSEDED'] as const;
 export const ANSWERS = ['approve', 'reject', 'request_changes'] as const;

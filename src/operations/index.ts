@@ -1,14 +1,18 @@
 import { agentOperations } from './agents.ts';
+import { approvalOperations } from './approvals.ts';
 import { assetTroubleOperations } from './asset-trouble.ts';
 import { assetOperations } from './assets.ts';
+import { delegationOperations } from './delegations.ts';
 import { eventOperations } from './events.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
 import type { Operation } from './operation.ts';
 import { sessionOperations } from './sessions.ts';
+import { policyOperations } from './policies.ts';
 import { settingOperations } from './settings.ts';
 import { syncOperations } from './sync.ts';
 import { systemOperations } from './system.ts';
+import { taskGateOperations } from './task-gate.ts';
 import { taskOperations } from './tasks.ts';
 import { tokenOperations } from './tokens.ts';
 import { userOperations } from './users.ts';
@@ -24,6 +28,10 @@ export const operations: readonly Operation[] = [
   ...lockOperations,
   ...workOperations,
   ...taskOperations,
+  ...taskGateOperations,
+  ...approvalOperations,
+  ...policyOperations,
+  ...delegationOperations,
   ...agentOperations,
   ...whyOperations,
   ...assetOperations,

@@ -1,3 +1,6 @@
+import type { Approvals } from '../approvals/approvals.ts';
+import type { DelegationStore } from '../approvals/delegation-store.ts';
+import type { PolicyStore } from '../approvals/policy-store.ts';
 import type { Clock } from '../clock.ts';
 import type { Roster } from '../coordinator/agents/roster.ts';
 import type { DeadlockDetector } from '../coordinator/locks/deadlock-detector.ts';
@@ -45,6 +48,9 @@ export interface Rooms {
   readonly roster: Roster;
   /** How the work as a whole gets on. */
   readonly board: TaskBoard;
+  readonly approvals: Approvals;
+  readonly policies: PolicyStore;
+  readonly delegations: DelegationStore;
   readonly clock: Clock;
   /** Who calls, and who may. */
   readonly doorkeeper: Doorkeeper;

@@ -94,31 +94,6 @@ export const taskOperations: readonly Operation[] = [
     },
   }),
   defineOperation({
-    name: 'task.add',
-    summary: 'Add a task',
-    access: 'create',
-    input: taskSchema.omit({ origin: true, created_at: true, task_id: true, priority: true }).extend({
-      task: task.describe('Its id'),
-      priority: z.number().default(5).describe('How urgent, in the numbers of its fellows'),
-    }),
-    output: detailShape,
-    errors: ['TASK_BUSY'],
-    http: { method: 'POST', path: '/tasks', answers: { 201: 'Added' }, status: () => 201 },
-    cli: {
-      words: 'task add',
-      args: ['task'],
-      examples: ['reeve task add T-1 --title Tests --depends-on TASK-001 --files-to-modify test/'],
-    },
-    run: async ({ rooms, caller }, { task: id, ...content }) => {
-      if (await rooms.tasks.views.detail(id)) {
-        throw new ReeveError('TASK_BUSY', { task: id, agent: caller.id, why: 'a task of that id is there already' });
-      }
-      const created_at = new Date(rooms.clock.now()).toISOString();
-      await rooms.tasks.admit([{ task: { ...content, task_id: id, origin: 'api', created_at }, phase: 'open' }]);
-      return detailAnswer((await rooms.tasks.views.detail(id))!);
-    },
-  }),
-  defineOperation({
     name: 'task.import',
     summary: 'Take in many tasks at once',
     access: 'operate',
@@ -157,23 +132,6 @@ export const taskOperations: readonly Operation[] = [
       const outcome = await rooms.tasks.cancelOne(id, reason, caller.id);
       if (outcome === 'unknown') throw new ReeveError('TASK_UNKNOWN', { task: id });
       return { task_id: id, outcome };
-    },
-  }),
-  defineOperation({
-    name: 'task.retry',
-    summary: 'Bring a task back that has ended or backs off',
-    access: 'operate',
-    input: z.object({ task, reason: z.string().max(2_000).default('tried again').describe('Why') }),
-    output: z.object({ task_id: z.string(), status: z.string() }),
-    errors: ['TASK_UNKNOWN', 'TASK_BUSY'],
-    http: { method: 'POST', path: '/tasks/{task}/retry' },
-    cli: { words: 'task retry', args: ['task'], view: 'verdict', examples: ['reeve task retry TASK-001'] },
-    run: async ({ rooms, caller }, { task: id, reason }) => {
-      const outcome = await rooms.tasks.reopen(id, reason, caller.id);
-      if (outcome === 'unknown') throw new ReeveError('TASK_UNKNOWN', { task: id });
-      if (outcome === 'running')
-        throw new ReeveError('TASK_BUSY', { task: id, agent: caller.id, why: 'it is being worked on' });
-      return { task_id: id, status: (await rooms.tasks.standings([id])).get(id)?.status ?? 'pending' };
     },
   }),
   defineOperation({

@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
+import { createApprovalRooms } from '../../src/approval-rooms.ts';
+import { explainApprovals } from '../../src/approvals/explain-approvals.ts';
 import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -169,7 +171,10 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const { views } = tasks;
   const staffing = new Staffing({ roster, views, waiting: () => taskDesk.waiting(), clock });
   const board = new TaskBoard({ views, roster, staffing, events, tail, clock });
-  const why = new Why([explainTasks(tasks, staffing), explainLocks(locks)]);
+  const store = await aStore({ url: `sqlite:${join(await aDirectory(), 'test.db')}` });
+  const approvalConfig = () => ({ policies: [], groups: {} });
+  const gate = createApprovalRooms({ config: approvalConfig, store, tasks, locks, live, clock, log });
+  const why = new Why([explainApprovals(gate.approvals, tasks), explainTasks(tasks, staffing), explainLocks(locks)]);
   const { config } = loadConfig({ env: {}, cwd: '/nonexistent' });
   const { sync, library, writeBack, webhook, ...assetRooms } = createAssetRooms({
     config,
@@ -185,9 +190,8 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   onTestFinished(() => assetRooms.close());
   const assets = { sync, library, writeBack, webhook };
-  const store = await aStore({ url: `sqlite:${join(await aDirectory(), 'test.db')}` });
   const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test' });
-  const work = { live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster, board };
+  const work = { ...gate, live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster, board };
   return { system, events, tail, ...work, ...assets, ...identity, clock, explain, readiness, connection, store };
 }
 

@@ -116,7 +116,8 @@ export class Tasks implements TaskSink {
   async reopen(task: string, reason: string, by: string): Promise<'open' | 'running' | 'unknown'> {
     const found = await this.views.tasks([task]);
     const passages = await this.#gate.judge([...found.values()], judgeAll([], 'asc').graph);
-    const gate = Number(passages.get(task)?.passes === false);
+    // What a person wrote is ruled upon anew; a task of the file goes by itself, if nothing speaks against it.
+    const gate = Number(found.get(task)?.origin === 'api' || passages.get(task)?.passes === false);
     const [word] = await this.store.scripts.run(reopen, {}, { ...this.store.common(), task, reason, by, gate });
     if (gate && word === 'OPEN') await this.#gate.ask([task], { drafts: true });
     return word?.toLowerCase() as 'open' | 'running' | 'unknown';
@@ -260,7 +261,8 @@ export class Tasks implements TaskSink {
     }
     const judged = this.#judge([...after.values()]);
     const passages = await this.#gate.judge([...nexts.values()], judged.graph);
-    for (const id of stopped(passages)) changes.set(id, { ...changes.get(id), gate: 1 });
+    const written = edited.flatMap(({ task_id, set, editor }) => (set && editor ? [task_id] : []));
+    for (const id of [...stopped(passages), ...written]) changes.set(id, { ...changes.get(id), gate: 1 });
     await this.#replace(known, judged, changes);
     const isOfFile = (id: string) => edited.some(({ task_id, editor }) => task_id === id && !editor);
     const [ofFile, others] = [[...nexts.keys()].filter(isOfFile), [...nexts.keys()].filter((id) => !isOfFile(id))];

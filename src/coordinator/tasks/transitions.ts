@@ -36,7 +36,7 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: 'APPLYING', to: 'CANCELLED', by: ['author', 'system', 'file'], when: 'stopped, or given up after retries' },
 
   { from: 'COMPLETED', to: 'DRAFT', by: ['file'], when: 'its row was opened again: it passes the gate anew' },
-  { from: 'CANCELLED', to: 'DRAFT', by: ['file'], when: 'its row was opened again: it passes the gate anew' },
+  { from: 'CANCELLED', to: 'DRAFT', by: ['author', 'file'], when: 'it is tried again: it passes the gate anew' },
 ];
 
 /** The same as a look-up: state → states it may move to. */

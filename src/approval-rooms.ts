@@ -1,0 +1,54 @@
+import { Approvals } from './approvals/approvals.ts';
+import { Assessor } from './approvals/assessor.ts';
+import { USUAL_CRITICALITY } from './approvals/criticality.ts';
+import { DelegationStore } from './approvals/delegation-store.ts';
+import { PolicyStore } from './approvals/policy-store.ts';
+import { storePeople } from './approvals/store-people.ts';
+import type { Clock } from './clock.ts';
+import type { Locks } from './coordinator/locks/locks.ts';
+import type { Tasks } from './coordinator/tasks/tasks.ts';
+import type { Logger } from './log.ts';
+import type { Config } from './settings.ts';
+import type { Store } from './store/database.ts';
+import type { LiveSettings } from './system/live-settings.ts';
+
+export interface ApprovalRoomsOptions {
+  /** Asked on each use: a reload replaces it. */
+  readonly config: () => Config['approvals'];
+  readonly store: Store;
+  readonly tasks: Tasks;
+  readonly locks: Locks;
+  readonly live: LiveSettings;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface ApprovalRooms {
+  readonly approvals: Approvals;
+  readonly policies: PolicyStore;
+  readonly delegations: DelegationStore;
+}
+
+/** The human gate, and the tasks that pass it. */
+export function createApprovalRooms(options: ApprovalRoomsOptions): ApprovalRooms {
+  const { config, store, tasks, locks, live, clock, log } = options;
+  const { connection, keys } = tasks.store;
+  const thresholds = () => live.get('risk:thresholds');
+  const policies = new PolicyStore({ store, clock, fromFile: () => config().policies });
+  const delegations = new DelegationStore({ store, connection, keys, clock });
+  const criticality = () => config().criticality ?? USUAL_CRITICALITY;
+  const approvals = new Approvals({
+    tasks,
+    assessor: new Assessor({ store: tasks.store, locks, thresholds, criticality, clock }),
+    policies,
+    delegations,
+    people: storePeople({ store, groups: () => config().groups }),
+    thresholds,
+    timeout: () => live.get('approval:default_timeout'),
+    allowsUnasked: () => live.isEnabled('auto_approve_low_risk'),
+    clock,
+    log,
+  });
+  tasks.guard(approvals);
+  return { approvals, policies, delegations };
+}

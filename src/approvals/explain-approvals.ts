@@ -1,0 +1,92 @@
+import type { TaskDetail } from '../coordinator/tasks/task-view.ts';
+import type { Tasks } from '../coordinator/tasks/tasks.ts';
+import type { Action, Explainer, Explanation, Hold } from '../hold.ts';
+import { isId } from '../redis/ids.ts';
+import type { Approvals } from './approvals.ts';
+import type { Need } from './assignment.ts';
+import type { ApprovalRequest, Tally } from './request.ts';
+
+/** Why a task stands before the gate, who could let it pass, and what they are asked. Also for the id of a request. */
+export const explainApprovals =
+  (approvals: Approvals, tasks: Tasks): Explainer =>
+  async (ref) => {
+    const request = await approvals.desk.find(ref);
+    const head = tasks.store.common().head;
+    const task = request ? request.task_id.slice(head.length) : ref;
+    if (!isId('task', task)) return undefined;
+    const detail = await tasks.views.detail(task);
+    if (!detail || !STANDS_BEFORE.includes(detail.state)) return undefined;
+    const ade = tasks.store.adeId(task);
+    const [asked, tally] = await Promise.all([approvals.desk.about(ade), approvals.desk.tally(ade)]);
+    return explanation(
+      detail,
+      asked.filter(({ status }) => status === 'PENDING'),
+      tally,
+    );
+  };
+
+const STANDS_BEFORE: readonly string[] = ['DRAFT', 'SUBMITTED', 'REVIEWING', 'REJECTED'];
+
+function explanation(detail: TaskDetail, open: readonly ApprovalRequest[], tally: Tally): Explanation {
+  const hold = holdOf(detail, open, tally);
+  return { subject: detail.task_id, state: detail.station, says: hold.because, holds: [hold], upstream: [] };
+}
+
+function holdOf(detail: TaskDetail, open: readonly ApprovalRequest[], tally: Tally): Hold {
+  const { task_id: subject, state, because = '' } = detail;
+  const base = { kind: 'approval', subject, clears_at: null } as const;
+  const act = (label: string, command: string, url: string): Action => ({
+    label,
+    command,
+    method: 'POST',
+    url: `/api/v1${url}`,
+    allowed: true,
+  });
+  const submit = act('Submit it', `reeve task submit ${subject}`, `/tasks/${subject}/submit`);
+  const cancel = act('Call it off', `reeve task cancel ${subject}`, `/tasks/${subject}/cancel`);
+  switch (state) {
+    case 'DRAFT':
+      return { ...base, because: `${subject} is a draft${because ? `: ${because}` : ''}.`, actions: [submit, cancel] };
+    case 'SUBMITTED':
+      return {
+        ...base,
+        because: `${subject} waits to be asked for: ${tally.because || because}.`,
+        actions: [submit, cancel],
+      };
+    case 'REJECTED': {
+      const retry = act('Try again as a new task', `reeve task retry ${subject}`, `/tasks/${subject}/retry`);
+      return {
+        ...base,
+        kind: 'policy',
+        because: `${subject} was rejected: ${because || 'no reason given'}.`,
+        actions: [retry],
+      };
+    }
+    default: {
+      const names = open.map(({ reviewer_id }) => reviewer_id);
+      const answer = open
+        .slice(0, 3)
+        .map(({ approval_id, reviewer_id }) =>
+          act(`As ${reviewer_id}`, `reeve approval approve ${approval_id}`, `/approvals/${approval_id}/approve`),
+        );
+      return {
+        ...base,
+        ...(names[0] && { holder: names.join(', ') }),
+        ...(open[0] && { since: open[0].created_at, clears_by: `due at ${open[0].due_at}` }),
+        ...(tally.policies[0] && {
+          rule: tally.policies.map(({ policy_id, version }) => `${policy_id} r${version}`).join(', '),
+        }),
+        because: `${subject} ${lacking(tally)}, because ${tally.because}. Asked: ${names.join(', ') || 'nobody'}.`,
+        actions: [...answer, cancel],
+      };
+    }
+  }
+}
+
+/** What is still missing, by the policy that lacks most. */
+function lacking({ needs, approved_count }: Tally): string {
+  const most = Math.max(1, ...needs.map(({ min }: Need) => min));
+  const roles = [...new Set(needs.flatMap(({ roles }) => roles.map(({ role }) => role)))];
+  const of = roles.length > 0 ? ` (${roles.join(' and ')} among them)` : '';
+  return `has ${approved_count} of ${most} approvals${of}`;
+}

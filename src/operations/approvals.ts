@@ -1,0 +1,205 @@
+import { z } from 'zod';
+import type { Answer } from '../approvals/approvals.ts';
+import { type AnswerAction, type ApprovalRequest, approvalIdSchema, reviewerSchema } from '../approvals/request.ts';
+import { taskIdSchema } from '../coordinator/tasks/task.ts';
+import { ReeveError } from '../errors.ts';
+import { decidedShape, requestAnswer, requestShape, riskShape, tallyShape } from './approval-answers.ts';
+import { type Context, defineOperation, type Operation } from './operation.ts';
+import type { Rooms } from './rooms.ts';
+
+const approval = approvalIdSchema.describe('Which request');
+const hash = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, 'must be a config hash: 64 hexadecimal digits')
+  .optional()
+  .describe('Config hash of what was looked at; the answer is refused if it is something else by now');
+const because = z.string().max(10_000);
+const errors = ['APPROVAL_UNKNOWN', 'APPROVAL_DENIED', 'APPROVAL_STALE', 'APPROVAL_SETTLED'] as const;
+
+/** What waits for whom, and what people say to it. */
+export const approvalOperations: readonly Operation[] = [
+  defineOperation({
+    name: 'approval.list',
+    summary: 'List what waits for an answer, worst consequence first',
+    access: 'read',
+    input: z.object({
+      reviewer: reviewerSchema.optional().describe('Whose questions; default: your own'),
+      all: z.boolean().default(false).describe('Those of everybody, in the order in which they are due'),
+      task: taskIdSchema.optional().describe('All about this task, the answered ones included'),
+      limit: z.int().min(1).max(1_000).default(50).describe('At most this many'),
+      cursor: z.string().max(400).optional().describe('Where the page before ended'),
+    }),
+    output: z.object({ items: z.array(requestShape), total: z.int(), next_cursor: z.string().optional() }),
+    errors: ['BAD_CURSOR'],
+    http: { method: 'GET', path: '/approvals' },
+    cli: {
+      words: 'approval list',
+      columns: ['approval_id', 'risk', 'priority', 'due_at', 'reviewer_id', 'status', 'title'],
+      examples: ['reeve approval list', 'reeve approval list --all', 'reeve approval list --task T-1'],
+    },
+    run: async ({ rooms, caller }, { reviewer, all, task, limit, cursor }) => {
+      const { desk } = rooms.approvals;
+      if (task) {
+        const items = await titled(rooms, await desk.about(rooms.tasks.store.adeId(task)));
+        return { items, total: items.length };
+      }
+      const page = await desk.inbox(all ? undefined : (reviewer ?? caller.id), limit, cursor);
+      return {
+        items: await titled(rooms, page.items),
+        total: page.total,
+        ...(page.next !== undefined && { next_cursor: page.next }),
+      };
+    },
+  }),
+  defineOperation({
+    name: 'approval.show',
+    summary: 'Show a request: what it is about, how risky, who was asked, who agreed',
+    access: 'read',
+    input: z.object({ approval }),
+    output: z.object({
+      ...requestShape.shape,
+      task_state: z.string(),
+      assessment: riskShape.optional(),
+      tally: tallyShape,
+      requests: z.array(z.object({ approval_id: z.string(), reviewer_id: z.string(), status: z.string() })),
+      comments: z.array(z.object({ by: z.string(), at: z.string(), text: z.string() })),
+    }),
+    errors: ['APPROVAL_UNKNOWN'],
+    http: { method: 'GET', path: '/approvals/{approval}' },
+    cli: { words: 'approval show', args: ['approval'], view: 'approval', examples: ['reeve approval show T-1.1'] },
+    run: async ({ rooms }, { approval: id }) => {
+      const { desk } = rooms.approvals;
+      const request = await desk.get(id);
+      const [item] = await titled(rooms, [request]);
+      const { task_id } = request;
+      const [state, tally, all, comments, assessment] = await Promise.all([
+        rooms.tasks.store.connection.commands.get(rooms.tasks.store.keys.taskState(task_id)),
+        desk.tally(task_id),
+        desk.about(task_id),
+        desk.comments(task_id),
+        desk.risk(task_id),
+      ]);
+      const requests = all.map(({ approval_id, reviewer_id, status }) => ({ approval_id, reviewer_id, status }));
+      return { ...item!, task_state: state ?? '', ...(assessment && { assessment }), tally, requests, comments };
+    },
+  }),
+  answering('approve', 'approve', 'Agree to a task', because.default('').describe('Why')),
+  answering('reject', 'reject', 'Refuse a task for good', because.min(1).describe('Why')),
+  answering('request_changes', 'changes', 'Send a task back to its author', because.min(1).describe('What to change')),
+  defineOperation({
+    name: 'approval.withdraw',
+    summary: 'Take an approval back, as long as nobody works on the task',
+    access: 'decide',
+    input: z.object({ approval, reason: because.min(1).describe('Why') }),
+    output: z.object({ approval_id: z.string(), task_state: z.string() }),
+    errors: [...errors],
+    http: { method: 'POST', path: '/approvals/{approval}/withdraw' },
+    cli: {
+      words: 'approval withdraw',
+      args: ['approval'],
+      view: 'verdict',
+      examples: ['reeve approval withdraw T-1.1 --reason "I had not seen the index"'],
+    },
+    run: async ({ rooms, caller }, { approval: id, reason }) => ({
+      approval_id: id,
+      task_state: await rooms.approvals.withdraw(id, caller.id, reason),
+    }),
+  }),
+  defineOperation({
+    name: 'approval.batch',
+    summary: 'Answer several requests at once: all of them, or none',
+    access: 'decide',
+    input: z.object({
+      approval_ids: z
+        .array(approval)
+        .min(1)
+        .max(1_000)
+        .refine((ids) => new Set(ids).size === ids.length, 'names one of them twice')
+        .describe('Which requests'),
+      action: z.enum(['approve', 'reject']).default('approve').describe('What to say to all of them'),
+      reason: because.default('').describe('Why'),
+      dry: z.boolean().default(false).describe('Only say what would stand against each'),
+    }),
+    output: z.object({
+      done: z.boolean(),
+      items: z.array(
+        z.object({
+          approval_id: z.string(),
+          outcome: z.string(),
+          code: z.string().optional(),
+          why: z.string().optional(),
+        }),
+      ),
+    }),
+    errors: ['BATCH_REFUSED', 'FEATURE_OFF'],
+    http: { method: 'POST', path: '/approvals/batch' },
+    cli: {
+      words: 'approval batch',
+      args: ['approval_ids'],
+      columns: ['approval_id', 'outcome', 'why'],
+      examples: ['reeve approval batch T-1.1,T-2.1 --dry', 'reeve approval batch T-1.1,T-2.1 --action approve'],
+    },
+    run: answerAll,
+  }),
+];
+
+type Reason = z.ZodString | z.ZodDefault<z.ZodString>;
+
+function answering(action: AnswerAction, word: string, summary: string, reason: Reason): Operation {
+  const needsReason = action !== 'approve';
+  return defineOperation({
+    name: `approval.${word}`,
+    summary,
+    access: 'decide',
+    input: z.object({ approval, reason, config_hash: hash }),
+    output: decidedShape,
+    errors: [...errors],
+    http: { method: 'POST', path: `/approvals/{approval}/${action.replace('_', '-')}` },
+    cli: {
+      words: `approval ${word}`,
+      args: ['approval'],
+      view: 'verdict',
+      examples: [`reeve approval ${word} T-1.1${needsReason ? ' --reason "It drops a table"' : ''}`],
+    },
+    run: async ({ rooms, caller }, { approval: id, reason: why, config_hash }) => {
+      const answer: Answer = { approval: id, action, reason: why, hash: config_hash };
+      const [outcome] = await rooms.approvals.answer(caller.id, [answer]);
+      if (!outcome || 'error' in outcome) throw outcome?.error ?? new ReeveError('APPROVAL_UNKNOWN', { approval: id });
+      return { approval_id: id, task_state: outcome.state, again: outcome.again };
+    },
+  });
+}
+
+interface Batch {
+  readonly approval_ids: readonly string[];
+  readonly action: 'approve' | 'reject';
+  readonly reason: string;
+  readonly dry: boolean;
+}
+
+async function answerAll({ rooms, caller }: Context, { approval_ids, action, reason, dry }: Batch) {
+  if (!(await rooms.live.isEnabled('batch_approvals'))) {
+    throw new ReeveError('FEATURE_OFF', { feature: 'batch_approvals' });
+  }
+  const answers = approval_ids.map((id): Answer => ({ approval: id, action, reason }));
+  const outcomes = await rooms.approvals.answerAll(caller.id, answers, { isDry: dry });
+  const items = outcomes.map((one) =>
+    'error' in one
+      ? { approval_id: one.approval, outcome: 'refused', code: one.error.code, why: one.error.message }
+      : { approval_id: one.approval, outcome: dry ? 'fine' : one.state },
+  );
+  const bad = outcomes.filter((one) => 'error' in one);
+  if (bad.length > 0 && !dry) {
+    const why = bad.map(({ approval: id, error }) => `${id}: ${error.message}`).join(' ');
+    throw new ReeveError('BATCH_REFUSED', { count: outcomes.length, bad: bad.length, why, items });
+  }
+  return { done: !dry && bad.length === 0, items };
+}
+
+/** A request says little without the name of its task. */
+async function titled(rooms: Rooms, requests: readonly ApprovalRequest[]) {
+  const head = rooms.tasks.store.common().head.length;
+  const ids = [...new Set(requests.map(({ task_id }) => task_id.slice(head)))];
+  const tasks = await rooms.tasks.views.tasks(ids);
+  return requests.map((request) => requestAnswer(request, tasks.get(request.task_id.slice(head))?.title ?? ''));
+}
