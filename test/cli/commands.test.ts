@@ -33,6 +33,22 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'agent update': ['cli-show', '--max-tasks', '2'],
   next: ['--agent', 'cli-next', '--task', 'TASK-001'],
   'task add': ['CLI-2', '--title', 'Two'],
+  ...Object.fromEntries(['approve', 'show'].map((word) => [`approval ${word}`, [`CLI-${word}.1`]])),
+  ...Object.fromEntries(
+    ['reject', 'changes', 'withdraw'].map((word) => [`approval ${word}`, [`CLI-${word}.1`, '--reason', 'no']]),
+  ),
+  'approval batch': ['CLI-batch.1'],
+  'approval simulate': ['CLI-edit'],
+  'delegation remove': ['cli'],
+  'delegation set': ['cli-set', 'bob'],
+  'policy remove': ['cli-gone'],
+  'policy set': ['cli', '--task-types', 'none'],
+  'policy show': ['cli'],
+  'policy simulate': ['cli', '--min-approvers', '2'],
+  'task comment': ['CLI-1', 'well'],
+  'task edit': ['CLI-edit', '--description', 'more'],
+  'task preview': ['CLI-edit'],
+  'task submit': ['CLI-submit', '--agent', 'bot'],
   'task admit': ['[]'],
   'task cancel': ['CLI-1'],
   'task import': ['no-tasks.json'],
@@ -96,14 +112,21 @@ afterAll(async () => {
 async function prepareWork(): Promise<void> {
   const verbs = ['beat', 'done', 'drop', 'start', 'fail', 'finish', 'note'];
   const tasks = ['1', ...verbs].map((name) => ({ task_id: `CLI-${name}`, title: name, priority: 9 }));
-  const post = (path: string, body: unknown) =>
+  const post = (path: string, body: unknown, method = 'POST') =>
     fetch(`${daemon.url}/api/v1${path}`, {
-      method: 'POST',
+      method,
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
   await writeFile(join(daemon.cwd, 'no-tasks.json'), '[]');
   await post('/tasks/import', { tasks });
+  const asked = ['approve', 'show', 'reject', 'changes', 'withdraw', 'batch'];
+  for (const name of asked) await post('/tasks', { task: `CLI-${name}`, title: name, agent: 'bot', submit: true });
+  for (const name of ['edit', 'submit']) await post('/tasks', { task: `CLI-${name}`, title: name, agent: 'bot' });
+  await post('/approvals/CLI-withdraw.1/approve', {});
+  const put = (path: string, body: unknown) => post(path, body, 'PUT');
+  for (const name of ['cli', 'cli-gone']) await put(`/policies/${name}`, { task_types: ['none'] });
+  await put('/delegations/cli', { delegate_to: 'bob' });
   for (const agent of ['cli', 'cli-show']) await post('/agents', { agent });
   for (const verb of verbs) await post(`/agents/cli-${verb}/claim`, { task: `CLI-${verb}` });
 }

@@ -11,8 +11,9 @@ beforeAll(async () => {
   folder = testFolder();
   mkdirSync(join(folder.path, 'bin'));
   daemon = await startDaemon({ cwd: folder.path });
+  await reeve(['policy', 'set', 'all', '--auto-approve-if', '{"risk_below":100}'], { cwd: folder.path });
   for (const at of [1, 2, 3, 4]) {
-    const args = ['task', 'add', `TASK-10${at}`, '--title', `Example ${at}`, '--agent-type', 'example'];
+    const args = ['task', 'add', `TASK-10${at}`, '--title', `Example ${at}`, '--agent-type', 'example', '--submit'];
     await reeve(args, { cwd: folder.path });
   }
 });
