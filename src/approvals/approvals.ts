@@ -135,8 +135,9 @@ export class Approvals implements Gate {
     const { connection, keys, adeId } = this.#store();
     const kept = await connection.commands.get(keys.taskPreview(adeId(id)));
     if (kept) return previewSchema.parse(JSON.parse(kept));
-    const { task, version } = await this.#read(id);
-    return (await this.#options.assessor.assess(task, version)).preview;
+    const { task, version, author } = await this.#read(id);
+    const isOfFile = FILES.includes(author);
+    return (await this.#options.assessor.assess(task, { version, isOfFile })).preview;
   }
 
   /** Answers: all of them, or none. Dry: only says what would stand against each. */
@@ -245,14 +246,14 @@ export class Approvals implements Gate {
 
   async #rule(task: Task, { version, makers, author, policies }: Ruled) {
     const { assessor, people, delegations, clock } = this.#options;
-    const [assessment, everyone, chains, inForce] = await Promise.all([
-      assessor.assess(task, version),
+    const [everyone, chains, inForce] = await Promise.all([
       people.all(),
       delegations.all(),
       policies ?? this.#options.policies.inForce(),
     ]);
     const writer = everyone.find(({ id }) => id === author);
     const isOfFile = FILES.includes(author) && !writer;
+    const assessment = await assessor.assess(task, { version, isOfFile });
     const assignment = assign({
       ...(await this.#common(isOfFile)),
       petition: petitionOf(task, assessment.risk, writer?.roles ?? []),

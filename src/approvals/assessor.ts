@@ -21,6 +21,11 @@ export interface AssessorOptions {
   readonly clock: Clock;
 }
 
+export interface Judged {
+  readonly version: number;
+  readonly isOfFile: boolean;
+}
+
 export interface Assessment {
   readonly preview: Preview;
   readonly risk: Risk;
@@ -38,7 +43,7 @@ export class Assessor {
     this.#options = options;
   }
 
-  async assess(task: Task, version: number): Promise<Assessment> {
+  async assess(task: Task, { version, isOfFile }: Judged): Promise<Assessment> {
     const { clock, thresholds, criticality } = this.#options;
     const table = criticality();
     const resources = everyResource(task);
@@ -49,17 +54,17 @@ export class Assessor {
       this.#failures(task),
     ]);
     const critical = criticalityOf(resources, table);
-    const around = { version, at: isoTime(clock), holders, criticality: critical.value, ...held };
+    const around = { version, at: isoTime(clock), holders, criticality: critical.value, isOfFile, ...held };
     const findings = {
       resource_criticality: critical,
-      change_magnitude: magnitudeOf(task),
+      change_magnitude: magnitudeOf(task, isOfFile),
       blast_radius: blastRadius({ tasks: affected, resources }, table),
       historical_failure_rate: failures,
     };
     return { preview: previewOf(task, around), risk: assessRisk(findings, await thresholds()) };
   }
 
-  /** The same for many that are not in Redis yet: what waits for them is in the graph, and they have no past. */
+  /** The same for many of a file that are not in Redis yet: what waits for them is in the graph, and they have no past. */
   async assessAll(tasks: readonly Task[], graph: DependencyGraph): Promise<Map<string, Risk>> {
     const [table, thresholds] = [this.#options.criticality(), await this.#options.thresholds()];
     const risks = new Map<string, Risk>();
@@ -69,7 +74,7 @@ export class Assessor {
       const waiting = await reachable(task.task_id, next);
       const findings = {
         resource_criticality: criticalityOf(resources, table),
-        change_magnitude: magnitudeOf(task),
+        change_magnitude: magnitudeOf(task, true),
         blast_radius: blastRadius({ tasks: waiting.size, resources }, table),
         historical_failure_rate: NO_PAST,
       };

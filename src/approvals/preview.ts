@@ -39,6 +39,8 @@ export interface Surroundings {
   readonly quarantine: string;
   readonly openDependencies: readonly string[];
   readonly criticality: number;
+  /** A person described the work in a file; its worker gets a working copy, not a production system. */
+  readonly isOfFile: boolean;
 }
 
 /** What an apply would change, as far as reeve holds it to that: the locks it takes are the only things it may touch. */
@@ -51,22 +53,21 @@ export function previewOf(task: Task, around: Surroundings): Preview {
     generated_at: around.at,
     changes,
     parameters: Object.keys(task.parameters ?? {}),
-    is_verified: isVerified(task),
+    is_verified: isVerified(task, around.isOfFile),
     warnings: warningsOf(task, around, changes),
     errors: errorsOf(task, around),
   };
 }
 
 /** What it does with its parameters is for its author to say, and one that names nothing could touch anything. */
-export function isVerified(task: Task): boolean {
+export function isVerified(task: Task, isOfFile: boolean): boolean {
   if (Object.keys(task.parameters ?? {}).length > 0) return false;
-  // A task of the file is a person's description of work, and its worker gets a working copy, not a production system.
-  return task.origin === 'prd' || everyResource(task).length > 0;
+  return isOfFile || everyResource(task).length > 0;
 }
 
 /** How much it changes. A change that cannot be verified is the greatest there is. */
-export function magnitudeOf(task: Task): Finding {
-  if (!isVerified(task)) {
+export function magnitudeOf(task: Task, isOfFile: boolean): Finding {
+  if (!isVerified(task, isOfFile)) {
     const why = task.parameters ? 'what it does with its parameters' : 'what it touches';
     return { value: 100, because: `nobody but its author knows ${why}` };
   }
@@ -99,10 +100,14 @@ function changesOf(task: Task, holders: ReadonlyMap<string, string>): PreviewCha
 const reachOf = ({ type, id }: Task['resources'][number]): PreviewChange['reach'] =>
   type === 'file' && /[/\\]$|[*?{]/.test(id.trim()) ? 'folder' : 'one';
 
-function warningsOf(task: Task, { openDependencies, criticality }: Surroundings, changes: readonly PreviewChange[]) {
+function warningsOf(
+  task: Task,
+  { openDependencies, criticality, isOfFile }: Surroundings,
+  changes: readonly PreviewChange[],
+) {
   const warnings: string[] = [];
   const held = changes.filter(({ is_free }) => !is_free);
-  if (!isVerified(task))
+  if (!isVerified(task, isOfFile))
     warnings.push('reeve cannot verify what it will do: it counts as the greatest change there is');
   if (held.length > 0)
     warnings.push(`${held.map(({ resource, holder }) => `${resource} is held by ${holder}`).join(', ')}`);
