@@ -82,6 +82,13 @@ export class Approvals implements Gate {
     );
   }
 
+  /** Somebody wrote it at a door; what comes by a file is ruled upon as the file's. */
+  async isWritten(task: string): Promise<boolean> {
+    const { connection, keys, adeId } = this.#store();
+    const author = await connection.commands.hget(keys.taskMetadata(adeId(task)), 'author_id');
+    return author !== null && !FILES.includes(author);
+  }
+
   async ask(ids: readonly string[], { drafts }: { readonly drafts: boolean }): Promise<void> {
     if (ids.length === 0) return;
     const { tasks, log } = this.#options;
@@ -186,7 +193,7 @@ export class Approvals implements Gate {
       {},
       { ...tasks.store.common(), approval, by, reason, due_us },
     );
-    const error = objection(reply as string[], approval, by);
+    const error = objection(reply, approval, by);
     if (error) throw error;
     return reply[0] as TaskState;
   }

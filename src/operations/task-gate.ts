@@ -135,7 +135,7 @@ export const taskGateOperations: readonly Operation[] = [
       const known = (await rooms.tasks.views.tasks([id])).get(id);
       const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
       const draft = { title: id, priority: 5, origin: 'api', ...known, ...set, task_id: id };
-      return rulingAnswer(await rooms.approvals.simulate(taskSchema.parse(draft) as Task, authorOf(caller, writer)));
+      return rulingAnswer(await rooms.approvals.simulate(taskSchema.parse(draft), authorOf(caller, writer)));
     },
   }),
   defineOperation({

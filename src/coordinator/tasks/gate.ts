@@ -5,6 +5,8 @@ import type { Task } from './task.ts';
 export interface Gate {
   /** For each of these tasks whether it may pass unasked. All are judged before any is admitted or changed. */
   judge(tasks: readonly Task[], graph: DependencyGraph): Promise<ReadonlyMap<string, Passage>>;
+  /** Whether a task is ruled upon anew when it is tried again, whatever judge() would say. */
+  isWritten(task: string): Promise<boolean>;
   /** Those of these that were submitted, or were drafted by a file, stand before the gate: people are to be asked. May be repeated. */
   ask(tasks: readonly string[], what: { readonly drafts: boolean }): Promise<void>;
 }

@@ -24,7 +24,7 @@ export interface TaskLimits extends WorkLimits {
 }
 
 /** Where nobody need be asked for anything. */
-const OPEN_GATE: Gate = { judge: async () => new Map(), ask: async () => {} };
+const OPEN_GATE: Gate = { judge: async () => new Map(), isWritten: async () => false, ask: async () => {} };
 
 export interface TasksOptions extends Omit<TaskStoreOptions, 'window'> {
   readonly locks: Locks;
@@ -117,7 +117,7 @@ export class Tasks implements TaskSink {
     const found = await this.views.tasks([task]);
     const passages = await this.#gate.judge([...found.values()], judgeAll([], 'asc').graph);
     // What a person wrote is ruled upon anew; a task of the file goes by itself, if nothing speaks against it.
-    const gate = Number(found.get(task)?.origin === 'api' || passages.get(task)?.passes === false);
+    const gate = Number(passages.get(task)?.passes === false || (await this.#gate.isWritten(task)));
     const [word] = await this.store.scripts.run(reopen, {}, { ...this.store.common(), task, reason, by, gate });
     if (gate && word === 'OPEN') await this.#gate.ask([task], { drafts: true });
     return word?.toLowerCase() as 'open' | 'running' | 'unknown';
