@@ -20,7 +20,7 @@ export const taskGateOperations: readonly Operation[] = [
     name: 'task.add',
     summary: 'Write a task as a draft',
     description: 'It waits for task.submit, which asks whoever must agree. With submit it does not wait.',
-    access: 'operate',
+    access: 'create',
     input: content.extend({
       task: task.describe('Its id'),
       priority,
@@ -45,7 +45,7 @@ export const taskGateOperations: readonly Operation[] = [
   defineOperation({
     name: 'task.submit',
     summary: 'Submit a draft: it passes, or people are asked',
-    access: 'operate',
+    access: 'submit',
     input: z.object({ task, agent }),
     output: rulingShape,
     errors: ['TASK_UNKNOWN', 'TASK_STATE', 'TASK_CHANGED', 'PREVIEW_FAILED', 'NOBODY_TO_ASK'],
@@ -57,7 +57,7 @@ export const taskGateOperations: readonly Operation[] = [
   defineOperation({
     name: 'task.edit',
     summary: 'Change what is to be done; whoever agreed before is asked anew',
-    access: 'operate',
+    access: 'create',
     input: content.partial().extend({ task, agent, priority: z.number().optional().describe('How urgent') }),
     output: detailShape,
     errors: ['TASK_UNKNOWN', 'TASK_STATE', 'TASK_OF_FILE'],
