@@ -254,6 +254,10 @@ export const SETTINGS = z.strictObject({
       z.int().min(1).max(1_000_000).default(1_000),
       'How many ready tasks the public list shows; the others wait in order behind it',
     ),
+    exclusive: setting(
+      z.boolean().default(false),
+      'Let the public list show only tasks that can run side by side, so that plain clients do not collide either',
+    ),
     priorityOrder: setting(
       z.enum(['asc', 'desc', 'auto']).default('auto'),
       'Which priority comes first: 1 (asc), 10 (desc), or what the dependencies speak for',

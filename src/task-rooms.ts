@@ -55,9 +55,10 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
   const { config, prd, connection, spelling, locks, events, defaultTimeout, clock, context, version, tail } = options;
   const log = options.log.child('tasks');
   const limits = () => {
-    const { listed, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } = config();
+    const { listed, exclusive, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } = config();
     return {
       window: listed,
+      isExclusive: exclusive,
       priorityOrder,
       maxAttempts,
       retryMs: retrySeconds * 1000,

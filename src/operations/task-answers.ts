@@ -130,6 +130,8 @@ function busyWhy(why: string, holder: string): string {
     case 'assigned':
     case 'in_progress':
       return `${holder} works on it`;
+    case 'reserved':
+      return `it is part of what ${holder} works on, who gets it first`;
     case 'collision':
       return `it would collide with ${holder}, which is being worked on`;
     case 'lock':

@@ -8,6 +8,13 @@ import { defineOperation, type Operation } from './operation.ts';
 import { countsShape, detailAnswer, detailShape, rowShape } from './task-answers.ts';
 
 const task = taskIdSchema.describe('Which task');
+const pausableSchema = z
+  .string()
+  .min(1)
+  .max(2_000)
+  .default('all')
+  .describe('all, a type of agent, or resource:TYPE:ID (of a file: resource:PATH)');
+
 /** Looking at tasks, and what people say about them. */
 export const taskOperations: readonly Operation[] = [
   defineOperation({
@@ -179,10 +186,10 @@ export const taskOperations: readonly Operation[] = [
   }),
   defineOperation({
     name: 'work.pause',
-    summary: 'Hand out no more work: none at all, or none to a type of agent',
+    summary: 'Hand out no more work: none at all, none of a type, or none on a resource',
     access: 'operate',
     input: z.object({
-      what: z.string().default('all').describe('all, or a type of agent'),
+      what: pausableSchema,
       reason: z.string().max(500).default('paused').describe('Why'),
       until: z.iso.datetime({ offset: true }).optional().describe('Goes on by itself then'),
     }),
@@ -193,7 +200,7 @@ export const taskOperations: readonly Operation[] = [
       words: 'pause',
       args: ['what'],
       view: 'verdict',
-      examples: ['reeve pause --reason deploy', 'reeve pause codex'],
+      examples: ['reeve pause --reason deploy', 'reeve pause codex', 'reeve pause resource:database:prod'],
     },
     run: async ({ rooms, caller }, { what, reason, until }) => {
       const ends = until ? Math.ceil(Date.parse(until) / 1000) : 0;
@@ -205,11 +212,16 @@ export const taskOperations: readonly Operation[] = [
     name: 'work.resume',
     summary: 'Hand out work again',
     access: 'operate',
-    input: z.object({ what: z.string().default('all').describe('all, or a type of agent') }),
+    input: z.object({ what: pausableSchema }),
     output: z.object({ what: z.string(), paused: z.boolean(), listed: z.int() }),
     errors: [],
     http: { method: 'POST', path: '/resume' },
-    cli: { words: 'resume', args: ['what'], view: 'verdict', examples: ['reeve resume', 'reeve resume codex'] },
+    cli: {
+      words: 'resume',
+      args: ['what'],
+      view: 'verdict',
+      examples: ['reeve resume', 'reeve resume resource:database:prod'],
+    },
     run: async ({ rooms }, { what }) => ({ what, paused: false, listed: await rooms.tasks.resume(what) }),
   }),
 ];

@@ -1,4 +1,4 @@
-import { encodeId } from '../../redis/ids.ts';
+import { encodeId, isId } from '../../redis/ids.ts';
 import { laneOf } from '../agents/matcher.ts';
 import { lockId, resourceClaims } from './collisions.ts';
 import type { Phase } from './station.ts';
@@ -10,6 +10,7 @@ export interface TaskRecord {
   readonly requires: string;
   readonly claims: string;
   readonly if_failed: string;
+  readonly parent: string;
   readonly timeout: number;
   readonly wants: string;
   /** JSON of the indexes it stands in, besides those of its state and its author. */
@@ -37,6 +38,8 @@ export function recordOf(task: Task, { defaultTimeout }: RecordOptions): TaskRec
     requires: task.requires.length > 0 ? JSON.stringify(task.requires.map(skill)) : '',
     claims: claims.length > 0 ? JSON.stringify(claims) : '',
     if_failed: task.if_dependency_fails,
+    // Of what cannot be an id nobody is a child.
+    parent: isId('task', task.parent_task_id) && task.parent_task_id !== task.task_id ? task.parent_task_id : '',
     timeout: task.timeout_seconds ?? defaultTimeout,
     wants: JSON.stringify({ priority: task.priority, depends_on: task.depends_on }),
     found_by: JSON.stringify(placesOf(task)),

@@ -42,6 +42,8 @@ export interface Pause {
   readonly reason?: string | undefined;
   /** Seconds since 1970; 0: until a person resumes. */
   readonly ends?: number | undefined;
+  /** Of a resource: where it stands among the marks of what is held. */
+  readonly mark?: string | undefined;
 }
 
 /** Somebody else has the task, or nobody: the caller's lease is over. Its result, if it brought one, was kept. */

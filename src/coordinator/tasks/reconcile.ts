@@ -76,6 +76,7 @@ export class Reconciler {
     const { adopted, reverted } = await this.#statuses(isBrief);
     const due = await this.#options.tasks.dueOnce();
     const drifted = isBrief ? [] : await this.#strays();
+    if (!isBrief) await this.#endedParents();
     return { ...due, taken, thrownOut, adopted, reverted, drifted };
   }
 
@@ -206,6 +207,21 @@ export class Reconciler {
       await events.append('drift_found', { key: key.slice(0, 200) });
     }
     return drifted;
+  }
+
+  /** Of a task that has ended nobody gets the children first: claims need not look at them any more. */
+  async #endedParents(): Promise<void> {
+    const { store } = this.#options.tasks;
+    const { connection, keys } = store;
+    const redis = connection.commands;
+    const parents = await redis.smembers(keys.parentTasks());
+    const statuses = await store.records(parents, ['status']);
+    for (const [at, parent] of parents.entries()) {
+      const status = statuses[at]?.[0];
+      if (status !== 'completed' && status !== 'failed') continue;
+      await redis.srem(keys.parentTasks(), parent);
+      await redis.del(keys.childTasks(parent));
+    }
   }
 
   async #enter(agent: string, key: string): Promise<void> {

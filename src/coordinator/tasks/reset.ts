@@ -52,6 +52,9 @@ async function resetTasks(tasks: Tasks): Promise<number> {
     keys.quarantine(),
     keys.heldExclusive(),
     keys.heldShared(),
+    keys.listedExclusive(),
+    keys.listedShared(),
+    keys.parentTasks(),
     keys.taskCounts(),
     keys.prdOutbox(),
   );
@@ -78,6 +81,7 @@ async function forget({ store, work }: Tasks, id: string, [status, agent, , foun
     keys.openDependencies(id),
     keys.dependents(id),
     keys.parkedTasks(id),
+    keys.childTasks(id),
     keys.lateResults(id),
     keys.taskState(ade),
     keys.taskData(ade),

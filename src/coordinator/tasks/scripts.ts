@@ -9,6 +9,7 @@ export const COMMON = {
   publish: 'string',
   grace_us: 'number',
   window: 'number',
+  exclusive: 'number',
 } as const;
 /** How long a lease lasts, for scripts that may grant one. */
 const LEASE = { lease_us: 'number', lease_class: 'string', hold_us: 'number', purpose: 'string' } as const;
@@ -143,7 +144,7 @@ export const lapse = defineScript({
 export const pause = defineScript({
   file: new URL('./lua/pause.lua', import.meta.url),
   keys: [],
-  args: { ...COMMON, what: 'string', value: 'string' },
+  args: { ...COMMON, what: 'string', value: 'string', mark: 'string' },
   reply: (raw) => z.int().parse(raw),
 });
 export const due = defineScript({

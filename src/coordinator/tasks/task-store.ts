@@ -11,6 +11,8 @@ export interface TaskStoreOptions {
   readonly scripts: Scripts;
   /** How many ready tasks the public list shows. */
   readonly window: () => number;
+  /** Whether it shows only tasks that can run side by side. */
+  readonly isExclusive?: () => boolean;
 }
 
 /** What all parts of the task room have in common: its keys, its scripts, and what those are told in every call. */
@@ -20,13 +22,15 @@ export class TaskStore {
   readonly connection: Connection;
   readonly project: string;
   readonly #window: () => number;
+  readonly #isExclusive: () => boolean;
 
-  constructor({ connection, keyspace: spelling, scripts, window }: TaskStoreOptions) {
+  constructor({ connection, keyspace: spelling, scripts, window, isExclusive = () => false }: TaskStoreOptions) {
     this.keys = keyspace(spelling);
     this.scripts = scripts;
     this.connection = connection;
     this.project = spelling.project ?? DEFAULT_PROJECT;
     this.#window = window;
+    this.#isExclusive = isExclusive;
   }
 
   get isDefaultProject(): boolean {
@@ -47,6 +51,7 @@ export class TaskStore {
       publish: 'PUBLISH',
       grace_us: LEASE_CLASSES.agent.graceMs * 1000,
       window: this.#window(),
+      exclusive: Number(this.#isExclusive()),
     };
   }
 

@@ -165,8 +165,11 @@ export class TaskViews {
 
   /** Those of them that keep a ready task where it is. */
   async pausesOf(id: string): Promise<PauseOf[]> {
-    const [[lane] = []] = await this.#store.records([id], ['lane']);
-    return (await this.pauses()).filter(({ what }) => what === 'all' || what === lane);
+    const [[lane, claims] = []] = await this.#store.records([id], ['lane', 'claims']);
+    const marks = (JSON.parse(claims || '[]') as [string, string, string, string][]).map(([, , , mark]) => mark);
+    const touches = ({ mark = '' }: Pause) =>
+      mark !== '' && marks.some((own) => own.startsWith(mark) || mark.startsWith(own));
+    return (await this.pauses()).filter(({ what, pause }) => what === 'all' || what === lane || touches(pause));
   }
 
   async progress(): Promise<Record<ProgressField, number>> {

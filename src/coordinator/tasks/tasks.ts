@@ -3,6 +3,7 @@ import type { Logger } from '../../log.ts';
 import type { Locks } from '../locks/locks.ts';
 import { metadataOf, recordOf } from './admission.ts';
 import { configHash } from './config-hash.ts';
+import { pausable } from './found.ts';
 import type { Gate, Passage } from './gate.ts';
 import type { Pause } from './lease.ts';
 import { Outbox } from './outbox.ts';
@@ -18,6 +19,8 @@ import { RAW, Work, type WorkLimits } from './work.ts';
 
 export interface TaskLimits extends WorkLimits {
   readonly window: number;
+  /** The public list holds only tasks that can run side by side. */
+  readonly isExclusive?: boolean;
   readonly priorityOrder: PriorityOrder;
   /** How long one who works by hand may stay silent. */
   readonly rawLeaseMs: number;
@@ -58,7 +61,11 @@ export class Tasks implements TaskSink {
   constructor(options: TasksOptions) {
     const { connection, limits, locks } = options;
     this.#options = options;
-    this.store = new TaskStore({ ...options, window: () => limits().window });
+    this.store = new TaskStore({
+      ...options,
+      window: () => limits().window,
+      isExclusive: () => limits().isExclusive ?? false,
+    });
     this.work = new Work({ store: this.store, locks, limits });
     this.views = new TaskViews(this.store);
     this.outbox = new Outbox({ connection, keys: this.store.keys });
@@ -162,13 +169,15 @@ export class Tasks implements TaskSink {
     return this.outbox.settle(ids);
   }
 
-  /** `all`, or a type of agent. Answers with how many tasks the public list shows since. */
-  pause(what: string, why: Pause): Promise<number> {
-    return this.store.scripts.run(pause, {}, { ...this.store.common(), what, value: JSON.stringify(why) });
+  /** `all`, a type of agent, or `resource:TYPE:ID`. Answers with how many tasks the public list shows since. */
+  pause(wanted: string, why: Pause): Promise<number> {
+    const { what, mark } = pausable(wanted);
+    const value = JSON.stringify({ ...why, ...(mark && { mark }) });
+    return this.store.scripts.run(pause, {}, { ...this.store.common(), what, value, mark });
   }
 
-  resume(what: string): Promise<number> {
-    return this.store.scripts.run(pause, {}, { ...this.store.common(), what, value: '' });
+  resume(wanted: string): Promise<number> {
+    return this.store.scripts.run(pause, {}, { ...this.store.common(), ...pausable(wanted), value: '' });
   }
 
   /** What the clock brings: back-offs and pauses that are over, leases that ended unsaid, time-outs. */

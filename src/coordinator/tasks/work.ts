@@ -66,8 +66,13 @@ export class Work {
     const { store } = options;
     this.#options = options;
     this.#claims = new Gathering((claims) => {
-      const { head, window } = store.common();
-      return store.scripts.run(usualClaims, {}, { head, window, claims: claims.flat(), leases: LEASES });
+      // A list that must be free of collisions is not filled up by what does not look at them.
+      const { head, exclusive, window } = store.common();
+      return store.scripts.run(
+        usualClaims,
+        {},
+        { head, window: exclusive ? 0 : window, claims: claims.flat(), leases: LEASES },
+      );
     }, TOGETHER);
     this.#completions = new Gathering((completions) => {
       const texts = completions.flatMap((one) => [

@@ -17,6 +17,7 @@ interface Row {
   readonly lockId: string;
   readonly claims: readonly (readonly [type: string, id: string, mode: string, mark: string])[];
   readonly parked: string;
+  readonly parent: string;
   readonly held: string;
   readonly state: TaskState;
   readonly result: ExecutionResult | undefined;
@@ -39,11 +40,11 @@ export async function contradictions(room: Found): Promise<string[]> {
 
 async function readAll({ client, keys, tasks }: Found): Promise<Row[]> {
   const ids = await tasks.store.ids();
-  const fields = ['status', 'lane', 'agent', 'lock_id', 'claims', 'parked', 'quarantine', 'aside'];
+  const fields = ['status', 'lane', 'agent', 'lock_id', 'claims', 'parked', 'quarantine', 'aside', 'parent'];
   const records = await tasks.store.records(ids, fields);
   return Promise.all(
     ids.map(async (id, at) => {
-      const [status, lane, agent, lockId, claims, parked, quarantine, aside] = records[at] as (string | null)[];
+      const [status, lane, agent, lockId, claims, parked, quarantine, aside, parent] = records[at] as (string | null)[];
       const ade = tasks.store.adeId(id);
       return {
         id,
@@ -53,6 +54,7 @@ async function readAll({ client, keys, tasks }: Found): Promise<Row[]> {
         lockId: lockId ?? '',
         claims: claims ? JSON.parse(claims) : [],
         parked: parked ?? '',
+        parent: parent ?? '',
         held: `${quarantine ?? ''}${aside ?? ''}${(await client.zscore(keys.delayedTasks(), id)) ?? ''}`,
         state: (await client.get(keys.taskState(ade))) as TaskState,
         result: ((await client.hget(keys.taskExecution(ade), 'result')) ?? undefined) as ExecutionResult | undefined,
@@ -112,7 +114,17 @@ async function publicList({ client, keys, limits }: Found, rows: readonly Row[])
   const wrong = listed.filter((id) => !offered.has(id)).map((id) => `${id} is listed, but was not offered`);
   if (new Set(listed).size !== listed.length) wrong.push(`listed twice: ${listed.join(' ')}`);
   if (pauses.size > 0) return wrong;
-  const best = order.slice(0, limits.window).filter((id) => !taken.has(id) && !pauses.has(laneOf.get(id) ?? ''));
+  // Its parent's holder gets a child first; and a list that must be free of collisions leaves more out.
+  const reserved = (id: string) =>
+    rows.some((row) => row.id === id && rows.some((p) => p.id === row.parent && isRunning(p)));
+  if (limits.isExclusive) {
+    const marked = rows.filter((row) => listed.includes(row.id) || isRunning(row));
+    return [...wrong, ...clashes(marked.filter((row) => !row.agent.startsWith('raw.') || !isRunning(row)))];
+  }
+  const best = order
+    .slice(0, limits.window)
+    .filter((id) => !reserved(id))
+    .filter((id) => !taken.has(id) && !pauses.has(laneOf.get(id) ?? ''));
   if (listed.join(' ') !== best.join(' ')) wrong.push(`listed ${listed.join(' ')}, the best are ${best.join(' ')}`);
   return wrong;
 }
@@ -140,15 +152,25 @@ async function leases({ client, keys, tasks }: Found, rows: readonly Row[]): Pro
         own.map(({ id }) => id),
       ),
     );
-    const places = own.filter(() => !agent.startsWith('raw.')).map(({ lockId }) => lockId);
-    wrong.push(...same(`places of ${agent}`, await client.zrange(keys.agentCapacityLeases(agent), '0', '-1'), places));
+    const taken = await client.zrange(keys.agentCapacityLeases(agent), '0', '-1');
+    // A child may have come in through its parent, and then has no place of its own.
+    const places = own.filter(
+      ({ lockId, parent }) => !agent.startsWith('raw.') && (parent === '' || taken.includes(lockId)),
+    );
+    wrong.push(
+      ...same(
+        `places of ${agent}`,
+        taken,
+        places.map(({ lockId }) => lockId),
+      ),
+    );
   }
   return wrong;
 }
 
 /** The marks of what is held are those of running tasks, and no two of them exclude each other. */
 async function resources({ client, keys }: Found, rows: readonly Row[]): Promise<string[]> {
-  const running = rows.filter((row) => isRunning(row) && !row.agent.startsWith('raw.'));
+  const running = rows.filter(isRunning);
   const marks = (mode: string) =>
     running.flatMap(({ id, claims }) =>
       claims.filter((claim) => claim[2] === mode).map((claim) => `${claim[3]}\0${id}`),
@@ -157,16 +179,23 @@ async function resources({ client, keys }: Found, rows: readonly Row[]): Promise
     ...same('marks', await client.zrange(keys.heldExclusive(), '0', '-1'), marks('x')),
     ...same('shared marks', await client.zrange(keys.heldShared(), '0', '-1'), marks('s')),
   ];
-  for (const one of running) {
-    for (const other of running) {
-      if (one.id >= other.id) continue;
+  // Plain clients ask nobody; and a child goes through the locks of its parent.
+  return [...wrong, ...clashes(running.filter((row) => !row.agent.startsWith('raw.')))];
+}
+
+function clashes(rows: readonly Row[]): string[] {
+  const wrong: string[] = [];
+  for (const one of rows) {
+    for (const other of rows) {
+      const isFamily = one.agent === other.agent && (one.parent === other.id || other.parent === one.id);
+      if (one.id >= other.id || isFamily) continue;
       const clash = one.claims.some(([, , mode, mark]) =>
         other.claims.some(
           ([, , theirs, mark2]) =>
             (mode === 'x' || theirs === 'x') && (mark.startsWith(mark2) || mark2.startsWith(mark)),
         ),
       );
-      if (clash) wrong.push(`${one.id} and ${other.id} run at once and exclude each other`);
+      if (clash) wrong.push(`${one.id} and ${other.id} run or are listed at once and exclude each other`);
     }
   }
   return wrong;

@@ -19,6 +19,8 @@ class Model {
   readonly done = new Set<string>();
   readonly failed = new Set<string>();
   readonly held = new Map<string, string>();
+  /** Who had it last: one who gives it back is told so again, however it came back. */
+  readonly last = new Map<string, string>();
   readonly attempts = new Map<string, number>();
 
   isReady(task: string): boolean {
@@ -59,7 +61,9 @@ const steps = [
       const expected = model.taskOf(who) ?? model.next();
       const claimed = await tasks.work.claim({ agent: who, leaseClass: 'process' });
       expect(claimed.outcome === 'claimed' ? claimed.task.task_id : undefined).toBe(expected);
-      if (expected) model.held.set(expected, who);
+      if (!expected) return;
+      model.held.set(expected, who);
+      model.last.set(expected, who);
     }),
   ),
   fc.tuple(agent, task).map(([who, id]) =>
@@ -90,7 +94,9 @@ const steps = [
   fc.tuple(agent, task).map(([who, id]) =>
     step(`${who} drops ${id}`, async (model, { tasks }) => {
       const isMine = model.held.get(id) === who;
-      expect((await tasks.work.drop({ task: id, agent: who }, 'back')).outcome === 'dropped').toBe(isMine);
+      const isBack = !model.held.has(id) && !model.done.has(id) && !model.failed.has(id) && model.last.get(id) === who;
+      const { outcome } = await tasks.work.drop({ task: id, agent: who }, 'back');
+      expect(outcome === 'dropped').toBe(isMine || isBack);
       if (isMine) model.held.delete(id);
     }),
   ),

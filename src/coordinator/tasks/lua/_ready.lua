@@ -2,6 +2,7 @@
 -- best at its right end. What keeps a task from being ready is judged in one place.
 -- @include _task.lua
 -- @include _window.lua
+-- @include _listing.lua
 
 -- Puts a ready task into the public list, beside the next better one there. Those that plain clients took from it are
 -- not there any more; beyond a few of them the place need not be exact, for the reconcile puts the list in order.
@@ -9,7 +10,7 @@ local NEIGHBOURS = 8
 local function offer(t)
   local queue, offered, order = key.taskQueue(), key.offeredTasks(), key.readyOrder()
   -- It is there already, or a plain client took it from there and the reconcile has yet to find out.
-  if redis.call('ZSCORE', offered, t.task) or is_paused(t.lane) then return end
+  if redis.call('ZSCORE', offered, t.task) or not belongs_on_list(t) then return end
   local listed = redis.call('ZCARD', offered)
   local rank = redis.call('ZRANK', order, t.task)
   -- Better ones that are not listed yet come first: it joins with them.
@@ -25,10 +26,20 @@ local function offer(t)
     if placed < 1 then public('RPUSH', queue, t.task) end
   end
   redis.call('ZADD', offered, whole_number(now), t.task)
+  mark_listed(t)
   if listed >= args.window then
     local worst = public('LPOP', queue)
     if worst then redis.call('ZREM', offered, worst) end
   end
+end
+
+-- One that must be free of collisions is filled by the reconcile, which sees all of it.
+local function refill_list()
+  if args.exclusive == 1 then return end
+  refill(is_anything_kept_back() and function(id)
+    local t = load(id)
+    return t and belongs_on_list(t)
+  end)
 end
 
 -- It waits for no other task's end any more.
@@ -46,7 +57,8 @@ local function withdraw(t)
   redis.call('ZREM', key.readyOrder(), t.task)
   local offered = redis.call('ZREM', key.offeredTasks(), t.task) == 1
   local there = public('LREM', key.taskQueue(), -1, t.task) > 0
-  if offered then refill() end
+  unmark_listed(t)
+  if offered then refill_list() end
   return there or not offered
 end
 

@@ -46,7 +46,7 @@ local function take(t, items, claims, status)
 end
 
 -- A plain client took it from the list and has not said who it is: it gets a lease on trust, to be renewed by what it does.
--- No capacity and no resources: it asked for neither.
+-- No capacity and no locks of resources: it asked for neither. What it works on is marked, so that nobody is sent after it.
 local function infer(t, agent, status, lease_us)
   local lease_before, class_before, ends_before, text_before = args.lease_us, args.lease_class, ends, expires_text
   local who, what = args.agent, args.lock_id
@@ -61,7 +61,7 @@ local function infer(t, agent, status, lease_us)
     if item.state == 'held' then
       tell(item, 'expired', item.last_holder, '","lock_id":"' .. item.last_lock_id .. '","fencing_token":"' .. whole_number(item.token) .. '"}')
     end
-    take(t, { item }, {}, status)
+    take(t, { item }, claims_of(t), status)
   else
     -- Somebody outside the queue has its lock: looked at again soon.
     redis.call('ZADD', key.delayedTasks(), seconds(now + 2000000), t.task)

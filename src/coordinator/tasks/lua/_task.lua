@@ -4,6 +4,7 @@
 --   args.lock_id   which lease
 --   args.publish, args.grace_us    see the locks' _locks.lua; on one server only
 --   args.window    how many ready tasks the public list shows
+--   args.exclusive    see _listing.lua
 -- @include ../../locks/lua/_now.lua
 -- @include _public.lua
 local whole, publish, grace_us = true, args.publish, args.grace_us
@@ -69,13 +70,14 @@ end
 
 local function load(task)
   local v = redis.call('HMGET', key.taskRecord(task), 'status', 'lane', 'score', 'born', 'origin', 'requires', 'claims',
-    'timeout', 'attempts', 'quarantine', 'aside', 'parked', 'agent', 'lock_id', 'token', 'claimed_at', 'if_failed', 'gated')
+    'timeout', 'attempts', 'quarantine', 'aside', 'parked', 'agent', 'lock_id', 'token', 'claimed_at', 'if_failed', 'gated',
+    'parent')
   if not v[1] then return nil end
   return {
     task = task, ade = args.head .. task, status = v[1], lane = v[2], score = v[3], born = v[4], origin = v[5],
     requires = v[6] or '', claims = v[7] or '', timeout = tonumber(v[8]) or 0, attempts = tonumber(v[9]) or 0,
     quarantine = v[10] or '', aside = v[11] or '', parked = v[12] or '', agent = v[13] or '', lock_id = v[14] or '',
-    token = v[15] or '', claimed_at = v[16] or '', if_failed = v[17] or 'block', gated = v[18] or '',
+    token = v[15] or '', claimed_at = v[16] or '', if_failed = v[17] or 'block', gated = v[18] or '', parent = v[19] or '',
   }
 end
 

@@ -17,16 +17,16 @@ local function is_long_enough(listed)
   return listed > args.window - math.max(1, math.floor(args.window / 16))
 end
 
-local function refill()
+--   belongs    tells whether a task may stand there; nil: all may
+local function refill(belongs)
   local order, offered = key.readyOrder(), key.offeredTasks()
   local listed = redis.call('ZCARD', offered)
   if is_long_enough(listed) or redis.call('ZCARD', order) <= listed then return end
   local found = redis.call('ZRANGE', order, listed, math.min(args.window, listed + 500) - 1)
   local known = redis.call('ZMSCORE', offered, unpack(found))
-  local paused = redis.call('EXISTS', key.pauses()) == 1
   local names, entries = {}, {}
   for at, next in ipairs(found) do
-    if known[at] or paused and is_paused(redis.call('HGET', key.taskRecord(next), 'lane') or '') then break end
+    if known[at] or belongs and not belongs(next) then break end
     names[at] = next
     entries[#entries + 1], entries[#entries + 2] = whole_number(now), next
   end

@@ -1,6 +1,6 @@
 -- Take in tasks that are not known yet, a batch at a time: the record, both facets, the edges, and the place in the queue. What
 -- need not be asked for is approved at once; a draft stands before the gate until somebody submits it.
---   args.tasks    list of: id, seq (its number, in the order of its source), lane, rank, born, origin, requires, claims, if_failed, timeout, quarantine, complaint, aside, wants, found_by, data, meta, config
+--   args.tasks    list of: id, seq (its number, in the order of its source), lane, rank, born, origin, requires, claims, if_failed, timeout, parent, quarantine, complaint, aside, wants, found_by, data, meta, config
 --                 (names and values), author, created_at, metadata, risk (names and values), draft, deps, phase, agent
 --   args.lease_us, args.lease_class, args.hold_us, args.purpose    how long one that is said to run may stay silent
 -- Outcome: the ids that were new
@@ -53,11 +53,13 @@ local function write_record(given)
     task = given.id, ade = args.head .. given.id, status = STATUS[given.phase], lane = given.lane, born = given.born, origin = given.origin,
     score = whole_number(given.rank * TWO_32 + given.seq % TWO_32), requires = given.requires, claims = given.claims,
     timeout = given.timeout, attempts = 0, quarantine = given.quarantine, aside = given.aside, parked = '', agent = '', lock_id = '', token = '',
-    claimed_at = '', if_failed = given.if_failed, gated = '',
+    claimed_at = '', if_failed = given.if_failed, gated = '', parent = given.parent,
   }
   redis.call('HSET', key.taskRecord(t.task), 'status', t.status, 'lane', t.lane, 'score', t.score, 'born', t.born, 'origin', t.origin,
     'requires', t.requires, 'claims', t.claims, 'if_failed', t.if_failed, 'timeout', t.timeout, 'attempts', 0,
-    'quarantine', t.quarantine, 'complaint', given.complaint, 'aside', t.aside, 'wants', given.wants)
+    'quarantine', t.quarantine, 'complaint', given.complaint, 'aside', t.aside, 'wants', given.wants, 'parent', t.parent)
+  if t.parent ~= '' then enter_child(t) end
+  enter_parent(t)
   redis.call('SET', key.taskStatus(t.task), t.status)
   redis.call('SET', key.taskMeta(t.task), given.meta)
   redis.call('SADD', key.knownTasks(), t.task)

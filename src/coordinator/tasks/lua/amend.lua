@@ -1,6 +1,6 @@
 -- Change what is known of tasks: content, edges, places in the queue, quarantine. What is not named stays as it is. A task that
 -- runs keeps the resources it took; new ones count from its next try.
---   args.changes    list of: id, and any of rank, lane, requires, claims, if_failed, timeout, wants, found_by, data, meta, config, deps,
+--   args.changes    list of: id, and any of rank, lane, requires, claims, if_failed, timeout, parent, wants, found_by, data, meta, config, deps,
 --                    complaint, quarantine, aside; config_hash and editor with config; gate 1: it must be asked for since
 -- Outcome: the ids that are known
 -- @include _review.lua
@@ -48,7 +48,7 @@ local function regate(t, change)
   move(t, state, 'SUBMITTED')
 end
 
-local PLAIN = { 'requires', 'claims', 'if_failed', 'timeout', 'aside', 'wants', 'complaint' }
+local PLAIN = { 'requires', 'claims', 'if_failed', 'timeout', 'parent', 'aside', 'wants', 'complaint' }
 local known, wired = {}, false
 for _, change in ipairs(args.changes) do
   local t = load(change.id)
@@ -61,6 +61,7 @@ for _, change in ipairs(args.changes) do
         t[field] = change[field]
       end
     end
+    if change.parent and t.parent ~= '' then enter_child(t) end
     if change.quarantine then
       t.quarantine = change.quarantine
       note(t, 'quarantine', t.quarantine)

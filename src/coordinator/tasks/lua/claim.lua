@@ -11,6 +11,7 @@
 --   PAUSED json · OVERDUE lock agent (reap it, then ask again) · BUSY why holder (only with args.task) · UNKNOWN
 -- @include _take.lua
 -- @include _review.lua
+-- @include _children.lua
 
 act_as(args.agent, args.lock_id)
 
@@ -32,14 +33,6 @@ end
 
 local place = place_item(args.agent)
 read_holders(place)
-if place.limit and place.status ~= 'active' then return { 'REFUSED', place.status } end
-if place.active >= (place.limit or args.places) then
-  if mine[1] then return held_answer(mine[1]) end
-  return { 'FULL' }
-end
-for _, what in ipairs({ 'all', args.agent_type }) do
-  if is_paused(what) then return { 'PAUSED', redis.call('HGET', key.pauses(), what) or '{}' } end
-end
 
 local function fits(t)
   if t.requires == '' then return true end
@@ -86,16 +79,51 @@ local function enter_agent(t)
   redis.call('SADD', key.knownAgents(), args.agent)
 end
 
--- Tries one candidate. Answers with what the call answers, or nil if the next is to be tried; sets `why` for one that was named.
+-- What a claim takes besides a place. Nil if something is not to be had: the task was put where it waits for it, and `why` says
+-- what that is; or the answer of the call, if a lease that is over stands in the way.
 local why
-local function try(task)
+local function items_for(t, claims, parent)
+  local items, what, who
+  if parent then
+    items, what, who = locks_beside_parent(t, claims, parent)
+  else
+    items = {}
+    for _, claim in ipairs(claims) do items[#items + 1] = resource_item(claim) end
+    who = parent_holder(t)
+    if who then what = 'reserved' else who = collision(claims, t.task) end
+    if who and not what then what = 'collision' end
+  end
+  local own = task_item(t.ade)
+  if items then items[#items + 1] = own end
+  for at = 1, not what and #items or 0 do
+    -- Those beside a parent have been looked at.
+    if not what and (not parent or items[at] == own) then
+      what = obstacle(items[at])
+      who = what and items[at]
+    end
+  end
+  if not what then return items end
+  if what == 'overdue' then return nil, { 'OVERDUE', who.lock, who.last_holder or '' } end
+  if what == 'held' then
+    delay(t)
+    why = { 'BUSY', 'lock', who.lock }
+  else
+    park(t, what == 'reserved' and t.parent or who)
+    why = { 'BUSY', what, who }
+  end
+  return nil
+end
+
+-- Tries one candidate. Answers with what the call answers, or nil if the next is to be tried; sets `why` for one that was named.
+--   parent    the task of the same agent that it is part of
+local function try(task, parent)
   local t = load(task)
   if not t then return nil end
   if t.status ~= 'pending' then
     why = { 'BUSY', t.status, t.agent }
     return nil
   end
-  if redis.call('GET', key.taskState(t.ade)) ~= 'APPROVED' or is_paused(t.lane) then
+  if redis.call('GET', key.taskState(t.ade)) ~= 'APPROVED' or is_kept_back(t) then
     why = { 'BUSY', 'held', '' }
     return nil
   end
@@ -105,32 +133,18 @@ local function try(task)
     return nil
   end
   local claims = claims_of(t)
-  local blocker = collision(claims, t.task)
-  if blocker then
-    park(t, blocker)
-    why = { 'BUSY', 'collision', blocker }
-    return nil
-  end
-  local items = { place }
-  for _, claim in ipairs(claims) do items[#items + 1] = resource_item(claim) end
-  items[#items + 1] = task_item(t.ade)
-  for at = 2, #items do
-    local item = items[at]
-    local what = obstacle(item)
-    if what == 'overdue' then return { 'OVERDUE', item.lock, item.last_holder or '' } end
-    if what == 'held' then
-      delay(t)
-      why = { 'BUSY', 'lock', item.lock }
-      return nil
-    end
-  end
+  local items, answered = items_for(t, claims, parent)
+  if not items then return answered end
   if not withdraw(t) then
     infer(t, 'raw.' .. t.task, 'assigned', args.raw_us)
     why = { 'BUSY', 'assigned', t.agent }
     return nil
   end
-  register()
-  read_fence(place)
+  if not parent then
+    register()
+    read_fence(place)
+    table.insert(items, 1, place)
+  end
   take(t, items, claims, 'assigned')
   enter_agent(t)
   say('task_assigned', t, args.agent, '{"attempt":' .. t.attempts + 1 .. ',"lock_id":"' .. args.lock_id .. '","fencing_token":"' .. t.token .. '"}')
@@ -169,6 +183,26 @@ local function search()
     if redis.call('ZSCORE', key.readyTasks(best.name), task) then best.kept = best.kept + 1 end
   end
   return { 'NONE', redis.call('ZCARD', key.readyOrder()), 1 }
+end
+
+-- What is part of the work in hand comes before all else, also for an agent whose hands are full of it.
+for _, child in ipairs(children_of(mine)) do
+  if args.task == '' or args.task == child.task then
+    local found = try(child.task, load(child.parent))
+    if found then
+      write_progress()
+      return found
+    end
+  end
+end
+
+if place.limit and place.status ~= 'active' then return { 'REFUSED', place.status } end
+if place.active >= (place.limit or args.places) then
+  if mine[1] then return held_answer(mine[1]) end
+  return { 'FULL' }
+end
+for _, what in ipairs({ 'all', args.agent_type }) do
+  if is_paused(what) then return { 'PAUSED', redis.call('HGET', key.pauses(), what) or '{}' } end
 end
 
 local found

@@ -7,9 +7,10 @@
 local resumed = {}
 local pauses = redis.call('HGETALL', key.pauses())
 for at = 1, #pauses, 2 do
-  local ends = tonumber(cjson.decode(pauses[at + 1]).ends) or 0
-  if ends > 0 and ends <= now / 1000000 then
+  local pause = cjson.decode(pauses[at + 1])
+  if is_over_at(pause) then
     redis.call('HDEL', key.pauses(), pauses[at])
+    if pause.mark then redis.call('ZREM', key.pausedResources(), pause.mark .. '\0' .. pauses[at]) end
     resumed[#resumed + 1] = pauses[at]
   end
 end

@@ -91,7 +91,7 @@ local function claim_as_json(said, lease, reply)
     .. ',"attempt":' .. attempt .. '},"again":' .. (again == 1 and 'true' or 'false') .. '}'
 end
 
-local BUSY = { assigned = ' is in the hands of ', in_progress = ' is in the hands of ', collision = ' would collide with ', lock = ' needs what somebody holds: ' }
+local BUSY = { assigned = ' is in the hands of ', in_progress = ' is in the hands of ', collision = ' would collide with ', reserved = ' is part of what is in the hands of ', lock = ' needs what somebody holds: ' }
 
 local function claim(said)
   local lease = said.lease or 'agent'

@@ -1,12 +1,17 @@
--- Pause all work, or a lane or type of it, or let it go on. While all is paused the public list stands aside, so that plain
--- clients find nothing either; while a type is, its tasks leave the list.
---   args.what     all, or a type
---   args.value    JSON of who, when, why, until when; empty: go on
+-- Pause all work, or a type of it, or what works on one thing; or let it go on. While all is paused the public list stands aside, so
+-- that plain clients find nothing either; while a part is, its tasks leave the list.
+--   args.what     all, a type, or resource:TYPE:ID
+--   args.value    JSON of who, when, why, until when; of a resource also its mark; empty: go on
+--   args.mark     of a resource: where it stands among the marks, see collisions.ts; else empty
 -- Outcome: how many tasks the list shows
 -- @include _ready.lua
 
 local queue, offered = key.taskQueue(), key.offeredTasks()
 if args.value ~= '' then redis.call('HSET', key.pauses(), args.what, args.value) else redis.call('HDEL', key.pauses(), args.what) end
+if args.mark ~= '' then
+  local member = args.mark .. '\0' .. args.what
+  if args.value ~= '' then redis.call('ZADD', key.pausedResources(), 0, member) else redis.call('ZREM', key.pausedResources(), member) end
+end
 
 -- What plain clients took from the list must not come back to it: it stays offered, for the reconcile to find.
 local there = {}
@@ -19,13 +24,11 @@ redis.call('DEL', key.pausedQueue())
 if is_paused('all') then
   for id in pairs(there) do redis.call('LPUSH', key.pausedQueue(), id) end
 else
-  local best = redis.call('ZRANGE', key.readyOrder(), 0, args.window - 1)
-  for _, id in ipairs(best) do
-    local lane = redis.call('HGET', key.taskRecord(id), 'lane')
-    if not redis.call('ZSCORE', offered, id) and not is_paused(lane) then
+  for _, id in ipairs(wanted_list()) do
+    if not redis.call('ZSCORE', offered, id) then
       redis.call('LPUSH', queue, id)
       redis.call('ZADD', offered, whole_number(now), id)
-      redis.call('PUBLISH', key.readyChannel(), lane)
+      redis.call('PUBLISH', key.readyChannel(), redis.call('HGET', key.taskRecord(id), 'lane'))
     end
   end
 end

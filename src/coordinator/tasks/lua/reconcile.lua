@@ -4,7 +4,7 @@
 -- Outcome: { taken… }, { thrown out… }
 -- @include _take.lua
 
-local queue, offered, order = key.taskQueue(), key.offeredTasks(), key.readyOrder()
+local queue, offered = key.taskQueue(), key.offeredTasks()
 local listed = public('LRANGE', queue, 0, -1)
 local there, foreign, doubled = {}, {}, false
 for _, id in ipairs(listed) do
@@ -29,11 +29,7 @@ for _, id in ipairs(was_offered) do
 end
 
 -- The list as it should be; written anew only if it is not.
-local wanted = {}
-local paused = redis.call('EXISTS', key.pauses()) == 1
-for _, id in ipairs(redis.call('ZRANGE', order, 0, args.window - 1)) do
-  if not paused or not is_paused(redis.call('HGET', key.taskRecord(id), 'lane')) then wanted[#wanted + 1] = id end
-end
+local wanted = wanted_list()
 local now_listed = redis.call('LRANGE', queue, 0, -1)
 local same = not doubled and #foreign == 0 and (#now_listed == #wanted or #now_listed < #wanted and is_long_enough(#now_listed))
 for at = 1, #now_listed do

@@ -15,7 +15,8 @@ end
 
 local call, DAY, DAYS_90 = redis.call, '86400', '7776000'
 local queue, order = key.taskQueue(), key.readyOrder()
-local paused = call('EXISTS', key.pauses()) == 1
+-- Nothing is usual while something is paused, or may be kept for whoever works on its parent.
+local paused = call('EXISTS', key.pauses(), key.parentTasks()) > 0
 local lock_events, task_events, own_events = key.events('lock'), key.events('task'), key.coordinationEvents()
 local claimed = 0
 -- Members, or scores and members, for one command at the end.
