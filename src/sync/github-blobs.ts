@@ -139,7 +139,8 @@ async function* singly(
       yield { sha, bytes: await client.bytes('/repos/{owner}/{repo}/git/blobs/{sha}', { params, signal }) };
     } catch (error) {
       if (!(error instanceof ReeveError) || error.code !== 'SOURCE_MISSING') throw error;
-      throw new ReeveError('SOURCE_UNREACHABLE', { source: address, problem: `blob ${sha} is gone` }, { cause: error });
+      const details = { source: address, expected: `blob ${sha}`, actual: 'nothing' };
+      throw new ReeveError('SOURCE_MOVED', details, { cause: error });
     }
   }
 }

@@ -62,8 +62,10 @@ export interface Reconciler {
   readonly onProgress: (progress: Progress) => void;
 }
 
-/** Someone may publish between our look and our publish; then everything is looked at again. */
+/** Someone may publish, or change the source, between our look and our publish; then everything is looked at again. */
 const TRIES = 3;
+
+const isMoved = (error: unknown): boolean => error instanceof ReeveError && error.code === 'SOURCE_MOVED';
 
 /**
  * One sync, in four phases: resolve (which commit), list (what is there), fetch (what we have not), publish (all at once).
@@ -71,7 +73,11 @@ const TRIES = 3;
  */
 export async function reconcile(work: Reconciler, question: SyncQuestion): Promise<SyncOutcome> {
   for (let attempt = 1; ; attempt++) {
-    const outcome = await reconcileOnce(work, question);
+    const outcome = await reconcileOnce(work, question).catch((error: unknown) => {
+      if (isMoved(error) && attempt < TRIES) return 'moved' as const;
+      throw error;
+    });
+    if (outcome === 'moved') continue;
     if (outcome !== 'stale') return outcome;
     if (attempt >= TRIES)
       throw new ReeveError('SYNC_BUSY', { source: work.named.name, holder: 'another daemon', since: 'now' });

@@ -32,6 +32,7 @@ describe('a good manifest', () => {
     ['a byte order mark', `\uFEFF${GOOD}`],
     ['CRLF', GOOD.replaceAll('\n', '\r\n')],
     ['a document start', `---\n${GOOD}`],
+    ['a JSON Schema that refers to itself', `${GOOD}agent_specs: {function_name: f, parameters: {$ref: '#'}}\n`],
     ['comments only around it', `# first\n${GOOD}# last\n`],
   ])('is read with %s', (_name, text) => {
     expect(parse(text)).toMatchObject({ outcome: 'ok', asset: { id: 'my_tool', description: 'Does things' } });
@@ -109,6 +110,9 @@ describe('a bad manifest is refused with code, line and hint:', () => {
     ['only comments', '# nothing\n', 'EMPTY', 1],
     ['a list', '- a\n- b\n', 'NOT_A_MAPPING', 1],
     ['a plain text', 'hello\n', 'NOT_A_MAPPING', 1],
+    ['UTF-16, big end first', Buffer.from(`\uFEFF${GOOD}`, 'utf16le').swap16(), 'UTF16', 1],
+    ['old line ends', GOOD.replaceAll('\n', '\r'), 'YAML_SYNTAX', 1],
+    ['a list of settings that is none', `${GOOD}config_schema: {a: 1}\n`, 'BAD_FIELD', 6],
     ['UTF-16', Buffer.from(`\uFEFF${GOOD}`, 'utf16le'), 'UTF16', 1],
     [
       'bytes that are not UTF-8',

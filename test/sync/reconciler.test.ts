@@ -204,6 +204,80 @@ describe('a sync', () => {
     expect(await room.run()).toMatchObject({ outcome: 'published', counts: { added: 1, bad: 1, skipped: 2 } });
   });
 
+  test('reads files with any name and mode, and never fetches one that is too large', async () => {
+    const room = await aRoom();
+    const large = `#${'x'.repeat(600_000)}\n`;
+    github.repo.commit({
+      'prompts/we ird#1?&.yaml': aManifest('odd'),
+      'prompts/run.yaml': { mode: '100755', content: aManifest('run') },
+      'prompts/folder.yaml/inner.yaml': aManifest('inner'),
+      'prompts/line\nbreak.yaml': aManifest('broken'),
+      'prompts/large.yaml': large,
+    });
+    expect(await room.run()).toMatchObject({ outcome: 'published', counts: { added: 3, bad: 2 } });
+    expect(await room.ids()).toEqual(['inner', 'odd', 'run']);
+    expect((await room.registry.path('prompts/large.yaml'))?.problem).toMatchObject({ code: 'TOO_LARGE' });
+    expect((await room.registry.path('prompts/line\nbreak.yaml'))?.problem).toMatchObject({ code: 'PATH_HOSTILE' });
+    const sha = github.repo.git(['rev-parse', 'main:prompts/large.yaml']);
+    expect(github.seen.filter(({ path }) => path.includes(sha))).toEqual([]);
+    expect((await room.registry.blobs.has([sha])).size).toBe(0);
+  });
+
+  test('starts again from the head when a file of its listing is gone, as after a force-push', async () => {
+    const room = await aRoom();
+    github.repo.commit({ 'prompts/a.yaml': aManifest('a') });
+    await room.run();
+    github.repo.commit({ 'prompts/b.yaml': aManifest('b') });
+    // The blob is neither in the batch nor by itself, once.
+    const blob = github.repo.git(['rev-parse', 'main:prompts/b.yaml']);
+    github.now.brokenBlobs.add(blob);
+    github.fault({ on: /git\/blobs/, status: 404, body: '{"message":"Not Found"}', times: 1 });
+    expect(await room.run()).toMatchObject({ outcome: 'published' });
+    expect(await room.ids()).toEqual(['a', 'b']);
+  });
+
+  test('gets the rest by itself when the archive breaks off', async () => {
+    const room = await aRoom();
+    const files = Array.from({ length: 120 }, (_, at) => [`prompts/p${at}.yaml`, aManifest(`p${at}`)]);
+    github.repo.commit(Object.fromEntries(files));
+    github.fault({ on: /^ARCHIVE/, tearAfter: 900 });
+    expect(await room.run()).toMatchObject({ outcome: 'published', counts: { added: 120 } });
+  });
+
+  test('of renames in a chain, and of an id that another file takes over, leaves each asset once', async () => {
+    const room = await aRoom();
+    github.repo.commit({
+      'prompts/1.yaml': aManifest('a'),
+      'prompts/2.yaml': aManifest('b'),
+      'prompts/3.yaml': aManifest('c'),
+    });
+    await room.run();
+    github.repo.commit({
+      'prompts/1.yaml': aManifest('b'),
+      'prompts/2.yaml': aManifest('c'),
+      'prompts/3.yaml': aManifest('d'),
+    });
+    expect(await room.run()).toMatchObject({ outcome: 'published' });
+    expect(await room.ids()).toEqual(['b', 'c', 'd']);
+    github.repo.commit({ 'prompts/1.yaml': undefined, 'prompts/4.yaml': aManifest('b') });
+    await room.run();
+    expect(await room.ids()).toEqual(['b', 'c', 'd']);
+    expect(await room.connection.commands.hget(room.keys.assetMetadata('b'), 'github_path')).toBe('prompts/4.yaml');
+    expect(await room.registry.check()).toEqual({ outcome: 'sound' });
+  });
+
+  test('keeps everything when the branch has no assets any more, or the repository no commit', async () => {
+    const room = await aRoom({ guards: DEFAULT_GUARDS });
+    github.repo.commit({ 'prompts/a.yaml': aManifest('a') });
+    await room.run();
+    github.repo.commit({ 'prompts/a.yaml': undefined, 'README.md': 'moved away' });
+    await room.run();
+    expect(await room.ids()).toEqual(['a']);
+    github.repo.git(['update-ref', '-d', 'refs/heads/main']);
+    expect(await room.run()).toMatchObject({ outcome: 'failed', problem: { code: 'SOURCE_EMPTY' } });
+    expect(await room.ids()).toEqual(['a']);
+  });
+
   test('holds a change that deletes most assets until a person releases it, then needs no new push', async () => {
     const room = await aRoom({ guards: DEFAULT_GUARDS });
     const files = Object.fromEntries(['a', 'b', 'c', 'd'].map((id) => [`prompts/${id}.yaml`, aManifest(id)]));

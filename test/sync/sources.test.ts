@@ -213,10 +213,13 @@ test('a folder and a repository with the same content are the same to everyone e
   expect(trees[0]).toBe(repo.git(['rev-parse', 'main^{tree}']));
 });
 
-test.each(['github', 'git'] as const)('a %s source without a commit is empty, not a source of nothing', async (kind) => {
-  const { source } = await WORLDS[kind]();
-  await expect(source.head({ signal })).rejects.toMatchObject({ code: 'SOURCE_EMPTY' });
-});
+test.each(['github', 'git'] as const)(
+  'a %s source without a commit is empty, not a source of nothing',
+  async (kind) => {
+    const { source } = await WORLDS[kind]();
+    await expect(source.head({ signal })).rejects.toMatchObject({ code: 'SOURCE_EMPTY' });
+  },
+);
 
 test('a folder that was named and is not there is missing, not a source of nothing', async () => {
   const source = directorySource({ dir: '/nowhere/at/all', clock: systemClock });

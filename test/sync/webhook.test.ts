@@ -161,6 +161,11 @@ describe('a delivery', () => {
     expect(await deliver(make())).toEqual({ status: 202, says: 'ignored', sources: [] });
   });
 
+  test('of a repository that was renamed or hidden is a reason to look', async () => {
+    const delivery = github.delivery('repository', { ...github.push(github.repo.head()), action: 'renamed' }, SECRET);
+    expect(await deliver(delivery)).toEqual({ status: 202, says: 'accepted', sources: ['main'] });
+  });
+
   test('that deletes the branch does not delete the assets', async () => {
     const deletion = push('0'.repeat(40));
     github.repo.git(['update-ref', '-d', 'refs/heads/main']);

@@ -149,6 +149,19 @@ test('a commit is brought here although another daemon is syncing at that moment
   stop();
 });
 
+test('an archived repository is read and not written', async () => {
+  const github = await startGithub();
+  cleanUps.push(() => github[Symbol.asyncDispose]());
+  github.repo.commit({ [PATH]: aManifest('a') });
+  const { back, room } = await aWorld(async () => ({ source: sourceOf(github), read: async () => undefined }));
+  github.now.isArchived = true;
+  await expect(back.write('main', { path: 'prompts/b.yaml', bytes: Buffer.from('x') }, as)).rejects.toMatchObject({
+    code: 'SOURCE_READ_ONLY',
+  });
+  expect(await room.run()).toMatchObject({ outcome: 'unchanged' });
+  expect(await room.ids()).toEqual(['a']);
+});
+
 test('a clone whose files were edited by hand is not written over', async () => {
   const repo = await makeGitRepo();
   const dir = await mkdtemp(join(tmpdir(), 'reeve-clone-'));
