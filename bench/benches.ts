@@ -4,5 +4,6 @@ import type { Bench } from './harness.ts';
 export const BENCHES: Readonly<Record<string, () => Promise<Bench>>> = {
   assets: async () => (await import('./assets.ts')).assets,
   locks: async () => (await import('./locks.ts')).locks,
+  queue: async () => (await import('./queue.ts')).queue,
   doors: async () => (await import('./doors.ts')).doors,
 };

@@ -98,6 +98,21 @@ export class Work {
     return claimOutcome(reply, { agent: request.agent, lockId, leaseClass });
   }
 
+  /** Up to so many, in one step as far as they are usual. Each is taken as a whole or not at all; the rest says why it ended. */
+  async claimSeveral(request: Omit<ClaimRequest, 'task' | 'lockId'>, count: number): Promise<SeveralClaims> {
+    const outcomes = await Promise.all(Array.from({ length: count }, () => this.claim(request)));
+    const claimed = outcomes.filter((one) => one.outcome === 'claimed');
+    // An agent that is full is shown what it has: once is enough.
+    const each = [...new Map(claimed.map((one) => [one.lease.lock_id, one])).values()];
+    const rest = outcomes.find((one) => one.outcome !== 'claimed');
+    return { claimed: each, ...(rest && { rest }) };
+  }
+
+  /** Each for itself: what became of one says nothing of the others. In the order given. */
+  completeSeveral(ends: readonly Ending[]): Promise<CompleteOutcome[]> {
+    return Promise.all(ends.map(({ lease, result }) => this.complete(lease, result)));
+  }
+
   async #claim(request: ClaimRequest): Promise<ClaimOutcome> {
     const { store, limits } = this.#options;
     const { agent, type = GENERAL, capabilities = [], leaseClass = 'agent', lockId = randomUUID() } = request;
@@ -222,6 +237,17 @@ export class Work {
       throw error;
     });
   }
+}
+
+export interface SeveralClaims {
+  readonly claimed: readonly Extract<ClaimOutcome, { outcome: 'claimed' }>[];
+  /** Why there are not more. */
+  readonly rest?: ClaimOutcome;
+}
+
+export interface Ending {
+  readonly lease: LeaseRef;
+  readonly result?: Partial<WorkResult> | undefined;
 }
 
 /** What usual-claims.lua takes of one request. */
