@@ -10,6 +10,7 @@ import type { Operation } from './operation.ts';
 import { policyOperations } from './policies.ts';
 import { sessionOperations } from './sessions.ts';
 import { settingOperations } from './settings.ts';
+import { severalOperations } from './several.ts';
 import { syncOperations } from './sync.ts';
 import { systemOperations } from './system.ts';
 import { taskGateOperations } from './task-gate.ts';
@@ -27,6 +28,7 @@ export const operations: readonly Operation[] = [
   ...lockRequestOperations,
   ...lockOperations,
   ...workOperations,
+  ...severalOperations,
   ...taskOperations,
   ...taskGateOperations,
   ...approvalOperations,
