@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { createApprovalRooms } from './approval-rooms.ts';
 import { explainApprovals } from './approvals/explain-approvals.ts';
 import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
+import { Audit } from './audit/audit.ts';
+import { auditDrain } from './audit/drain.ts';
+import { tellGaps } from './audit/gap-check.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
 import { countLocks } from './coordinator/locks/count-locks.ts';
@@ -158,6 +162,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     service: instance,
   });
 
+  const audit = new Audit({ connection, keys, store });
+  const auditing = { connection, keys, store, events, clock, log: log.child('audit'), worker: randomUUID() };
+
   const isDirNamed = loaded().sources['assets.dir'] !== 'default';
   const assets = createAssetRooms({
     config,
@@ -248,6 +255,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     library,
     writeBack,
     ...identity,
+    audit,
     clock,
     explain,
   };
@@ -302,6 +310,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       ...work.members,
       waking,
       jobRunner(jobs, { clock, log: log.child('jobs') }),
+      auditDrain({ ...auditing, onDrained: () => tellGaps(auditing) }),
       archiver({ events, tail, store, clock, log: log.child('events') }),
       mcpLife,
       httpDoor,

@@ -10,6 +10,7 @@ export const entrySchema = z.object({
   action: z.string().describe('What was done'),
   subject: z.string().describe('To what: task:ID, approval:ID, user:ID, token:ID'),
   task: text.describe('The task it is about'),
+  agent: text.describe('The agent whose lease it is about'),
   from: z.string().describe('State before'),
   to: z.string().describe('State after'),
   door: text.describe('http or mcp; none if the daemon acted by itself'),

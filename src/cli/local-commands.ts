@@ -75,6 +75,15 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
     module: 'task-import',
   },
   {
+    words: 'audit export',
+    summary: 'Print the audit log, one JSON object a row, in the order of its chain',
+    options: [text('--after', 'after', 'only rows after this number', 'seq')],
+    examples: ['reeve audit export > audit.jsonl', 'reeve audit export --after 4200 >> audit.jsonl'],
+    exits: [0, 2, 4, 8],
+    asks: true,
+    module: 'audit-export',
+  },
+  {
     words: 'hold',
     summary: 'Run a command while holding a lock',
     description:

@@ -2,6 +2,7 @@ import { agentOperations } from './agents.ts';
 import { approvalOperations } from './approvals.ts';
 import { assetTroubleOperations } from './asset-trouble.ts';
 import { assetOperations } from './assets.ts';
+import { auditOperations } from './audit.ts';
 import { delegationOperations } from './delegations.ts';
 import { eventOperations } from './events.ts';
 import { lockRequestOperations } from './lock-requests.ts';
@@ -42,4 +43,5 @@ export const operations: readonly Operation[] = [
   ...userOperations,
   ...tokenOperations,
   ...sessionOperations,
+  ...auditOperations,
 ];

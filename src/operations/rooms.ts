@@ -1,6 +1,7 @@
 import type { Approvals } from '../approvals/approvals.ts';
 import type { DelegationStore } from '../approvals/delegation-store.ts';
 import type { PolicyStore } from '../approvals/policy-store.ts';
+import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Roster } from '../coordinator/agents/roster.ts';
 import type { DeadlockDetector } from '../coordinator/locks/deadlock-detector.ts';
@@ -57,6 +58,7 @@ export interface Rooms {
   readonly users: Users;
   readonly tokens: Tokens;
   readonly sessions: Sessions;
+  readonly audit: Audit;
   /** All assets of all sources. */
   readonly library: Library;
   readonly sync: Sync;

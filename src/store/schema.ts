@@ -1,4 +1,4 @@
-import type { Generated, Insertable, Selectable } from 'kysely';
+import type { Generated, GeneratedAlways, Insertable, Selectable } from 'kysely';
 
 /** The tables as the migrations leave them. Times are RFC 3339 in UTC, so that they sort as text in both dialects. */
 export interface Tables {
@@ -72,23 +72,19 @@ export interface TokensTable {
 }
 export type TokenRow = Selectable<TokensTable>;
 
-/** `body` is the canonical JSON that `hash` is over, together with `prev`; the other columns are copies to search by. */
+/** `record` is the canonical JSON that `hash` is over, after the hash before it; the last five are computed from it. */
 export interface AuditLogTable {
   seq: number;
   /** The id that the outbox gave it: draining twice changes nothing. */
   source_id: string;
-  at: string;
-  user_id: string;
-  action: string;
-  subject: string;
-  task_id: string | null;
-  from_state: string;
-  to_state: string;
-  body: string;
-  prev: string;
+  record: string;
   hash: string;
+  at: GeneratedAlways<string>;
+  user_id: GeneratedAlways<string>;
+  action: GeneratedAlways<string>;
+  subject: GeneratedAlways<string>;
+  task_id: GeneratedAlways<string | null>;
 }
-export type AuditRow = Selectable<AuditLogTable>;
 
 /** `id` is given by the database, in the order of writing, and never again. */
 export interface AuditIntakeTable {

@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest';
 import { createApprovalRooms } from '../../src/approval-rooms.ts';
 import { explainApprovals } from '../../src/approvals/explain-approvals.ts';
 import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
+import { Audit } from '../../src/audit/audit.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config.ts';
 import { Roster } from '../../src/coordinator/agents/roster.ts';
@@ -190,9 +191,10 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   onTestFinished(() => assetRooms.close());
   const assets = { sync, library, writeBack, webhook };
+  const audit = new Audit({ connection, keys, store });
   const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test' });
   const work = { ...gate, live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster, board };
-  return { system, events, tail, ...work, ...assets, ...identity, clock, explain, readiness, connection, store };
+  return { system, events, tail, ...work, ...assets, ...identity, audit, clock, explain, readiness, connection, store };
 }
 
 interface RoomsOptions extends EventRoomOptions {

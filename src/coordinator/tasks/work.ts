@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { actorText } from '../../actor.ts';
 import { ReeveError } from '../../errors.ts';
 import { GENERAL, lanesFor } from '../agents/matcher.ts';
 import { LEASE_CLASSES, type LeaseClass, type LockRef, parseLock, resourceLock } from '../locks/lock.ts';
@@ -82,6 +83,7 @@ export class Work {
         one.token,
         one.rest,
         `${one.say_raw}`,
+        one.actor,
       ]);
       return store.scripts.run(usualCompletions, {}, { ...store.common(), completions: texts });
     }, TOGETHER);
@@ -163,7 +165,8 @@ export class Work {
     const { store } = this.#options;
     const { task, agent, lockId = '', token = '' } = lease;
     const asked = { task, agent, lock_id: lockId, token, rest: restOf(result), say_raw: Number(isRaw) };
-    let reply = await this.#completions.ask(asked).catch(ifReplyUnknown);
+    // Those that share a call each act for themselves.
+    let reply = await this.#completions.ask({ ...asked, actor: actorText() }).catch(ifReplyUnknown);
     if (reply[0] === UNUSUAL) {
       reply = await this.#again(() => store.scripts.run(complete, {}, { ...store.common(), ...asked }));
     }
@@ -258,6 +261,7 @@ type UsualClaim = readonly [
   leaseClass: LeaseClass,
   lanes: string,
   capabilities: string,
+  actor: string,
 ];
 
 interface Completion {
@@ -267,13 +271,14 @@ interface Completion {
   readonly token: string;
   readonly rest: string;
   readonly say_raw: number;
+  readonly actor: string;
 }
 
 function usualClaim(
   { agent, type = GENERAL, capabilities = [] }: ClaimRequest,
   { lockId, leaseClass }: { lockId: string; leaseClass: LeaseClass },
 ): UsualClaim {
-  return [agent, lockId, type, leaseClass, spaced(lanesFor(type)), spaced(capabilities.map(skill))];
+  return [agent, lockId, type, leaseClass, spaced(lanesFor(type)), spaced(capabilities.map(skill)), actorText()];
 }
 
 /** Neither lanes nor skills have a space in them. */

@@ -187,6 +187,7 @@ export const ADE_APPROVAL_KEYS = {
       service: 'which daemon',
       actor: 'JSON: user, session, door, ip, user_agent, operation, reason, ticket, cmd_id',
       task: 'the task, if the subject is none',
+      agent: 'whose lease it is about',
       reason: 'why',
       ticket: 'reference',
       config_hash: 'of the task as it was then',
@@ -194,5 +195,15 @@ export const ADE_APPROVAL_KEYS = {
       fencing_token: 'of the lease it was done under',
       detail: 'JSON of what else there is to say',
     },
+  },
+  auditHead: {
+    pattern: 'ade:audit:head',
+    slot: 'own',
+    type: 'hash',
+    ttl: { kind: 'none' },
+    room: 'audit',
+    from: 'additive',
+    holds: 'where the chain in the store stood last: what a tail that was cut off there is found by',
+    fields: { seq: 'number of the last row', hash: 'its hash', at: 'ISO 8601' },
   },
 } as const satisfies Record<string, KeyRow>;

@@ -4,10 +4,15 @@
 --   action     what was done, one word: claim, approve, delegate …
 --   subject    to what: task:ID, approval:ID
 --   from, to   the states; empty where it has none
---   …          further names and values: task (if the subject is none), reason, ticket, config_hash, policy_version,
---              fencing_token, detail (JSON)
+--   …          further names and values: task (if the subject is none), agent, reason, ticket, config_hash, policy_version,
+--              fencing_token, detail (JSON); an empty one is as none
 -- Who, from where, for which call and why the caller says it did: ctx.actor, as JSON. A reason or ticket given here wins.
-local function audit(at, action, subject, from, to, ...)
-  return redis.call('XADD', key.auditOutbox(), '*', 'at', at, 'action', action, 'subject', subject, 'from', from, 'to', to,
-    'service', ctx.source, 'actor', ctx.actor, ...)
+-- Where one call does the work of several callers, each brings its own: audit_by().
+local audit_outbox = key.auditOutbox()
+local function audit_by(actor, at, action, subject, from, to, ...)
+  return redis.call('XADD', audit_outbox, '*', 'at', at, 'action', action, 'subject', subject, 'from', from, 'to', to,
+    'service', ctx.source, 'actor', actor, ...)
+end
+local function audit(...)
+  return audit_by(ctx.actor, ...)
 end

@@ -1,17 +1,14 @@
--- Its own file because of the collation, as for the events.
+-- Its own file because of the collation, as for the events, and because PostgreSQL stores what it computes.
 create table audit_log (
   seq bigint not null primary key,
   source_id text collate "C" not null unique,
-  at text collate "C" not null,
-  user_id text collate "C" not null,
-  action text collate "C" not null,
-  subject text collate "C" not null,
-  task_id text collate "C",
-  from_state text collate "C" not null,
-  to_state text collate "C" not null,
-  body text collate "C" not null,
-  prev text collate "C" not null,
-  hash text collate "C" not null
+  record text collate "C" not null,
+  hash text collate "C" not null,
+  at text collate "C" generated always as ((record::jsonb) ->> 'at') stored,
+  user_id text collate "C" generated always as ((record::jsonb) ->> 'user') stored,
+  action text collate "C" generated always as ((record::jsonb) ->> 'action') stored,
+  subject text collate "C" generated always as ((record::jsonb) ->> 'subject') stored,
+  task_id text collate "C" generated always as ((record::jsonb) ->> 'task') stored
 );
 
 create index audit_log_at on audit_log (at);

@@ -1,18 +1,16 @@
--- Every change of state, in the order of the drain. Each row holds the hash of the one before it: none can be changed, left out
--- or moved without breaking all that follow.
+-- Every change of state, in the order of the drain. The hash of a row is over its record and the hash before it: none can be
+-- changed, left out or moved without breaking all that follow. What is searched by is computed from the record, so that the two
+-- cannot disagree.
 create table audit_log (
   seq integer not null primary key,
   source_id text not null unique,
-  at text not null,
-  user_id text not null,
-  action text not null,
-  subject text not null,
-  task_id text,
-  from_state text not null,
-  to_state text not null,
-  body text not null,
-  prev text not null,
-  hash text not null
+  record text not null,
+  hash text not null,
+  at text generated always as (record ->> '$.at') virtual,
+  user_id text generated always as (record ->> '$.user') virtual,
+  action text generated always as (record ->> '$.action') virtual,
+  subject text generated always as (record ->> '$.subject') virtual,
+  task_id text generated always as (record ->> '$.task') virtual
 ) strict;
 
 create index audit_log_at on audit_log (at);

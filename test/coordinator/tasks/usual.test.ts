@@ -64,6 +64,7 @@ test('the usual case is the usual case', async () => {
     'process',
     ' general-purpose ',
     ' ',
+    '{}',
   ]);
   const args = { head: '', window: 1_000, claims, leases: { process: [30_000_000, 30_000_000] } };
   const replies = await store.scripts.run(usualClaims, {}, args);
@@ -73,7 +74,7 @@ test('the usual case is the usual case', async () => {
     ['NONE', '0'],
   ]);
   const completions = ['A', 'one', 'C', 'two', 'C', 'two'].flatMap((text, at) =>
-    at % 2 === 0 ? [text, 'ann'] : [text, '', restOf(), '0'],
+    at % 2 === 0 ? [text, 'ann'] : [text, '', restOf(), '0', '{}'],
   );
   const ends = await store.scripts.run(usualCompletions, {}, { ...store.common(), completions });
   // The last is a repetition: for the script that knows every case to recognise.

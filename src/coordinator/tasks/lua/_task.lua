@@ -6,6 +6,7 @@
 --   args.window    how many ready tasks the public list shows
 --   args.exclusive    see _listing.lua
 -- @include ../../locks/lua/_now.lua
+-- @include ../../../redis/lua/_audit.lua
 -- @include _public.lua
 local whole, publish, grace_us = true, args.publish, args.grace_us
 local registry, waiting, stream = key.lockRegistry(), key.waitedLocks(), key.events('lock')
@@ -144,6 +145,10 @@ local function say(event, t, agent, payload, station)
 end
 
 local GATE_TIMES = { SUBMITTED = 'submitted_at', APPROVED = 'approved_at', APPLYING = 'applying_at', COMPLETED = 'completed_at' }
+local ACTIONS = { DRAFT = 'reopen', SUBMITTED = 'submit', REVIEWING = 'review', APPROVED = 'approve', APPLYING = 'claim', COMPLETED = 'complete',
+  REJECTED = 'reject', CANCELLED = 'cancel' }
+-- Why the script moves tasks, for the audit; empty where only the caller knows.
+local because = ''
 -- The lifecycle's side of a move. `from` is what the caller knows it to be.
 local function move(t, from, to)
   redis.call('SET', key.taskState(t.ade), to, 'KEEPTTL')
@@ -152,4 +157,6 @@ local function move(t, from, to)
   if GATE_TIMES[to] then redis.call('HSET', key.taskMetadata(t.ade), GATE_TIMES[to], now_text, 'updated_at', now_text) end
   redis.call('XADD', key.events('task'), 'MAXLEN', '~', ctx.keep, '*', 'event', to == 'COMPLETED' and 'task:completed' or 'task:state_changed',
     'timestamp', now_text, 'payload', '{"task_id":"' .. t.ade .. '","from":"' .. from .. '","to":"' .. to .. '"}', 'source', ctx.source)
+  audit(now_text, from == 'APPLYING' and to == 'APPROVED' and 'return' or ACTIONS[to], 'task:' .. t.ade, from, to,
+    'agent', t.agent, 'fencing_token', t.token, 'reason', because)
 end

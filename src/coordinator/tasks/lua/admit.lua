@@ -30,6 +30,7 @@ local function write_ade(t, given)
   end
   redis.call('EXPIRE', key.taskMetadata(t.ade), ADE_SECONDS)
   redis.call('ZADD', key.tasksByState(state), t.born, t.ade)
+  audit(now_text, 'create', 'task:' .. t.ade, '', state)
   enter_index(t, { 'author', given.author })
   reindex(t, given.found_by)
   if RESULT[given.phase] then

@@ -13,6 +13,7 @@ if not is_running(t) then
   return { 'LATE', t.status, t.agent }
 end
 local agent = t.agent
+because = args.reason
 end_work(t)
 note(t, 'reason', args.reason)
 return_task(t)

@@ -19,6 +19,7 @@ if not is_running(t) or not is_owner(t, args.agent, args.lock_id, args.token) th
 end
 
 local agent, class, text = t.agent, args.class, args.error
+because = text
 local SPENDS = { task = true, lost = true, timeout = true }
 local EVENT = { lost = 'lease_lost', unheard = 'lease_lost', timeout = 'task_timeout', cancelled = 'task_dropped' }
 end_work(t)

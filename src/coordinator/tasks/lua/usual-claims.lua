@@ -1,9 +1,10 @@
 -- Hand out the best ready tasks, as claim.lua does, to agents that are known, have a free place, and ask for no task by name under
 -- a lock_id that is new. Usual is the task at the end of the public list, if the agent may take it and nothing stands in the way.
---   args.claims    per request six texts: agent, lock_id, agent_type, lease_class, lanes and capabilities (each word between spaces)
+--   args.claims    per request seven texts: agent, lock_id, agent_type, lease_class, lanes and capabilities (each word between spaces), actor
 --   args.leases    lease_class → lease_us, ends_us (with its grace)
 -- Outcome: for each request CLAIMED … or NONE ready, as claim.lua answers, or UNUSUAL
 -- @include _usual.lua
+-- @include ../../../redis/lua/_audit.lua
 local function whole_number(n)
   return string.format('%d', n)
 end
@@ -146,6 +147,8 @@ local function take(by, task, capacity, taken)
   call('HSET', key.taskMetadata(ade), 'applying_at', now_text, 'updated_at', now_text)
   call('XADD', task_events, 'MAXLEN', '~', ctx.keep, '*', 'event', 'task:state_changed', 'timestamp', now_text,
     'payload', '{"task_id":"' .. ade .. '","from":"APPROVED","to":"APPLYING"}', 'source', ctx.source)
+  audit_by(by.actor, now_text, 'claim', 'task:' .. ade, 'APPROVED', 'APPLYING', 'agent', agent, 'fencing_token', token,
+    'reason', '')
   local execution = key.taskExecution(ade)
   call('HSET', execution, 'started_at', now_text, 'agent_id', agent, 'retry_count', attempts)
   call('EXPIRE', execution, DAYS_90)
@@ -195,10 +198,10 @@ end
 -- One request that meets with an error (a key of a foreign type) must not take along what others have gathered.
 local replies = {}
 local asked = args.claims
-for at = 1, #asked, 6 do
+for at = 1, #asked, 7 do
   local class = asked[at + 3]
   local by = { agent = asked[at], lock_id = asked[at + 1], agent_type = asked[at + 2], lease_class = class, lanes = asked[at + 4],
-    capabilities = asked[at + 5], lease_us = args.leases[class][1], ends_us = args.leases[class][2], expires = '', ends = '', ends_at = '', ttl = '',
+    capabilities = asked[at + 5], actor = asked[at + 6], lease_us = args.leases[class][1], ends_us = args.leases[class][2], expires = '', ends = '', ends_at = '', ttl = '',
     look = '' }
   local done, reply = pcall(claim, by)
   replies[#replies + 1] = done and reply or UNUSUAL

@@ -1,6 +1,6 @@
 -- End tasks with success, as complete.lua does, for those who hold all that they took and for whose locks nobody waits in line.
 -- Whoever waited for a task to complete is released in the same step.
---   args.completions    per request six texts: task, agent, lock_id, token, rest, say_raw, as complete.lua takes them
+--   args.completions    per request seven texts: task, agent, lock_id, token, rest, say_raw, as complete.lua takes them, and the actor
 -- Outcome: for each request COMPLETED …, as complete.lua answers, or UNUSUAL
 -- @include _ready.lua
 -- @include _usual.lua
@@ -96,6 +96,8 @@ local function complete(given)
   redis.call('HSET', key.taskMetadata(ade), 'completed_at', now_text, 'updated_at', now_text)
   redis.call('XADD', key.events('task'), 'MAXLEN', '~', ctx.keep, '*', 'event', 'task:completed', 'timestamp', now_text,
     'payload', '{"task_id":"' .. ade .. '","from":"APPLYING","to":"COMPLETED"}', 'source', ctx.source)
+  audit_by(given.actor, now_text, 'complete', 'task:' .. ade, 'APPLYING', 'COMPLETED', 'agent', agent,
+    'fencing_token', r[4] or '', 'reason', '')
   redis.call('HSET', key.taskExecution(ade), 'completed_at', now_text, 'result', 'success')
   ended[#ended + 1], applied[#applied + 1] = task, ade
   done_at[#done_at + 1], done_at[#done_at + 2] = r[7], ade
@@ -110,9 +112,9 @@ end
 -- One request that meets with an error (a key of a foreign type) must not take along what others have gathered.
 local replies = {}
 local asked = args.completions
-for at = 1, #asked, 6 do
+for at = 1, #asked, 7 do
   local given = { task = asked[at], agent = asked[at + 1], lock_id = asked[at + 2], token = asked[at + 3], rest = asked[at + 4],
-    is_raw = asked[at + 5] == '1' }
+    is_raw = asked[at + 5] == '1', actor = asked[at + 6] }
   local done, reply = pcall(complete, given)
   replies[#replies + 1] = done and reply or UNUSUAL
 end

@@ -1,0 +1,55 @@
+import { hash } from 'node:crypto';
+
+/** Where a chain ends: the number and hash of its last row. */
+export interface Head {
+  readonly seq: number;
+  readonly hash: string;
+}
+
+/** Before the first row. */
+export const START: Head = { seq: 0, hash: '0'.repeat(64) };
+
+/** The hash of a row is over the one before it and its own record, so that it stands for everything up to here. */
+export const linkHash = (before: string, record: string): string => hash('sha256', `${before}\n${record}`, 'hex');
+
+/** The same value is the same text, whoever writes it: names in order, no spaces, nothing that is undefined. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map((one) => canonicalJson(one ?? null)).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`);
+  return `{${fields.join(',')}}`;
+}
+
+export interface Link {
+  readonly seq: number;
+  readonly record: string;
+  readonly hash: string;
+}
+
+/** What is wrong with a chain, and from which row on nothing can be believed. */
+export interface Break {
+  readonly seq: number;
+  readonly problem: string;
+}
+
+/** Follows the rows from a head that is good. Answers with the new head, or with the first row that does not fit. */
+export function follow(from: Head, links: readonly Link[]): { readonly head: Head; readonly broken?: Break } {
+  let { seq, hash: before } = from;
+  for (const link of links) {
+    if (link.seq !== seq + 1) {
+      const problem = `row ${seq + 1} is missing: the one after ${seq} is ${link.seq}`;
+      return { head: { seq, hash: before }, broken: { seq: seq + 1, problem } };
+    }
+    const expected = linkHash(before, link.record);
+    if (link.hash !== expected) {
+      const problem = 'its hash is not that of its record and of the row before: it, or its place, was changed';
+      return { head: { seq, hash: before }, broken: { seq: link.seq, problem } };
+    }
+    seq = link.seq;
+    before = expected;
+  }
+  return { head: { seq, hash: before } };
+}
