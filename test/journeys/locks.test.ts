@@ -175,6 +175,47 @@ describe('over HTTP', () => {
     expect(await acquire(body)).toMatchObject({ status: 400 });
   });
 
+  test.each([0, -1, 1e12, '30s', null, '1e400'])(
+    'a heartbeat with ttl_extension %j is refused, and the lock lives on',
+    async (ttl_extension) => {
+      const lock = aLock();
+      const { body } = await acquire({ lock, agent: `b${made}` });
+      const refused = await call('POST', `${at(lock)}/heartbeat`, {
+        lock_id: body.lock_id,
+        agent: `b${made}`,
+        ttl_extension,
+      });
+      expect(refused).toMatchObject({ status: 400 });
+      const beat = await call('POST', `${at(lock)}/heartbeat`, { lock_id: body.lock_id, agent: `b${made}` });
+      expect(beat).toMatchObject({ status: 200, body: { heartbeats: 1 } });
+    },
+  );
+
+  test.each([
+    ['deep', `{"lock":"task:T","agent":"ann","also":${'['.repeat(10_000)}${']'.repeat(10_000)}}`, 400],
+    ['a number beyond all', '{"lock":"task:T","agent":"ann","ttl":1e400}', 400],
+    ['a number that is no whole one any more', '{"lock":"task:T","agent":"ann","priority":9007199254740993}', 400],
+    ['a prototype', '{"lock":"task:T","agent":"ann","__proto__":{"wait":5}}', 400],
+    ['half a character', '{"lock":"task:T\\ud800","agent":"ann"}', 400],
+    ['not JSON', '{"lock":', 400],
+    ['a list', '[]', 400],
+    ['large', `{"lock":"task:T","agent":"ann","purpose":"${'x'.repeat(3_000_000)}"}`, 413],
+  ])('a body that is %s is refused', async (_, body, status) => {
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(new URL('/api/v1/locks', daemon.url), { method: 'POST', headers, body });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toContain('problem+json');
+  });
+
+  test('of two equal fields the last counts, as everywhere in JSON', async () => {
+    const [one, two] = [aLock(), aLock()];
+    const headers = { 'content-type': 'application/json' };
+    const body = `{"lock":"${one}","lock":"${two}","agent":"twice"}`;
+    const response = await fetch(new URL('/api/v1/locks', daemon.url), { method: 'POST', headers, body });
+    expect(await response.json()).toMatchObject({ lock: two });
+    expect((await call('GET', at(one))).body).toMatchObject({ state: 'free' });
+  });
+
   test('a path is a resource like any other', async () => {
     const lock = 'resource:file:src/a b/{x}:ü.ts';
     expect(await acquire({ lock, agent: 'ann' })).toMatchObject({ status: 201, body: { lock } });
