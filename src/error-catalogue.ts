@@ -394,8 +394,8 @@ export const ERRORS = {
     status: 400,
     exit: EXIT.usage,
     actor: 'caller',
-    says: '{lock} does not name a lock.',
-    next: 'Write task:ID, resource:TYPE:ID or agent:ID.',
+    says: '{lock} does not name a lock, which is task:ID, resource:TYPE:ID or agent:ID.',
+    next: 'See the locks there are: reeve lock list',
   },
   LOCK_HELD: {
     title: 'Held by another',

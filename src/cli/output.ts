@@ -54,9 +54,9 @@ export function createOutput({ json, color = true, env, stdout, stderr }: Output
 }
 
 /** Says what went wrong: on standard error for people, and with --json as an object on standard output too. */
-export function reportFailure(output: Output, thrown: unknown): number {
+export function reportFailure(output: Output, thrown: unknown, next?: string): number {
   const error = asReeveError(thrown);
-  const problem: Problem = toProblem(error);
+  const problem: Problem = { ...toProblem(error), ...(next && { next }) };
   if (output.form === 'json') output.json({ error: problem });
   output.hint(`${output.style('red', 'error')} ${problem.detail}`);
   if (error.code === 'INTERNAL' && error.cause instanceof Error) output.hint(error.cause.stack ?? error.cause.message);

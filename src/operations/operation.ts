@@ -175,4 +175,9 @@ function actorOf({ name }: Operation, caller: Caller, input: Readonly<Record<str
 
 /** All that is wrong, on one line: 'limit: too big; kind: …'. */
 const explain = (error: z.ZodError): string =>
-  error.issues.map(({ path, message }) => (path.length > 0 ? `${path.join('.')}: ${message}` : message)).join('; ');
+  error.issues
+    .map(({ path, message }) => {
+      const says = message.endsWith('received undefined') ? 'is missing' : message;
+      return path.length > 0 ? `${path.join('.')}: ${says}` : says;
+    })
+    .join('; ');

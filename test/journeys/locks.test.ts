@@ -434,7 +434,11 @@ describe('reeve hold', () => {
   test('does not run the command when the lock is taken: exit 6, after a wait exit 9', async () => {
     const lock = aLock();
     await acquire({ lock, agent: 'ann' });
-    expect(await run(script(lock, "console.log('ran')"))).toMatchObject({ code: 6, stdout: '' });
+    expect(await run(script(lock, "console.log('ran')"))).toMatchObject({
+      code: 6,
+      stdout: '',
+      stderr: expect.stringContaining(`reeve hold ${lock} --wait 60 -- COMMAND`),
+    });
     expect(await run(script(lock, "console.log('ran')", ['--wait', '0.2']))).toMatchObject({ code: 9, stdout: '' });
   });
 
