@@ -45,7 +45,7 @@ export const run: CommandModule['run'] = async ({ input, flags }, output, surrou
 };
 
 /** What the error itself says is for those who take locks by hand. */
-function waitLonger(thrown: unknown, { lock, wait = 0 }: LockInput): string | undefined {
+function waitLonger(thrown: unknown, { lock, wait }: LockInput): string | undefined {
   if (!(thrown instanceof ReeveError) || !['LOCK_HELD', 'WAIT_OVER'].includes(thrown.code)) return undefined;
   const words = wait > 0 ? 'Wait longer' : 'Wait in line';
   return `${words}: reeve hold ${lock} --wait ${wait > 0 ? Math.ceil(wait * 2) : 60} -- COMMAND   Ask why: reeve why ${lock}`;
