@@ -116,7 +116,8 @@ export class Roster {
       agent_id: agent,
       agent_type: row.agent_type || GENERAL,
       capabilities: listOf(row.capabilities),
-      status: row.status ?? 'gone',
+      // A plain client may never have said.
+      status: row.status ?? (Object.keys(row).length === 0 ? 'gone' : doing.working_since ? 'working' : 'idle'),
       takes_work: taken?.status ?? 'active',
       current_task: row.current_task || undefined,
       tasks: claims.sort(),

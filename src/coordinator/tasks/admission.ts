@@ -1,6 +1,6 @@
 import { encodeId, isId } from '../../redis/ids.ts';
 import { laneOf } from '../agents/matcher.ts';
-import { lockId, resourceClaims } from './collisions.ts';
+import { lockIdIn, resourceClaims } from './collisions.ts';
 import type { Phase } from './station.ts';
 import type { Task } from './task.ts';
 
@@ -23,10 +23,12 @@ export interface TaskRecord {
 export interface RecordOptions {
   /** For tasks that say nothing about it. */
   readonly defaultTimeout: number;
+  /** Whose paths are meant. */
+  readonly project: string;
 }
 
-export function recordOf(task: Task, { defaultTimeout }: RecordOptions): TaskRecord {
-  const claims = resourceClaims(everyResource(task)).map(({ type, id, mode, mark, above }) => [
+export function recordOf(task: Task, { defaultTimeout, project }: RecordOptions): TaskRecord {
+  const claims = resourceClaims(everyResource(task), { project }).map(({ type, id, mode, mark, above }) => [
     type,
     id,
     mode === 'shared' ? 's' : 'x',
@@ -42,7 +44,7 @@ export function recordOf(task: Task, { defaultTimeout }: RecordOptions): TaskRec
     parent: isId('task', task.parent_task_id) && task.parent_task_id !== task.task_id ? task.parent_task_id : '',
     timeout: task.timeout_seconds ?? defaultTimeout,
     wants: JSON.stringify({ priority: task.priority, depends_on: task.depends_on }),
-    found_by: JSON.stringify(placesOf(task)),
+    found_by: JSON.stringify(placesOf(task, project)),
     data: JSON.stringify(task),
     meta: JSON.stringify(metaOf(task)),
     config: configOf(task),
@@ -53,8 +55,8 @@ export function recordOf(task: Task, { defaultTimeout }: RecordOptions): TaskRec
 export const skill = (text: string): string => (text.toLowerCase().match(/[\p{L}\p{N}+#]+/gu) ?? []).join('');
 
 /** Where it is found: by each thing it works on, and by each tag. */
-const placesOf = (task: Task): string[][] => [
-  ...everyResource(task).map((resource) => ['resource', resource.type, lockId(resource)]),
+const placesOf = (task: Task, project: string): string[][] => [
+  ...everyResource(task).map((resource) => ['resource', resource.type, lockIdIn(project, resource)]),
   ...(task.tags ?? []).map((tag) => ['tag', encodeId('tag', tag)]),
 ];
 

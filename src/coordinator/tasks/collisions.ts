@@ -1,4 +1,4 @@
-import { encodeId, type ResourceId, type ResourceType } from '../../redis/ids.ts';
+import { DEFAULT_PROJECT, decodeId, encodeId, type ResourceId, type ResourceType } from '../../redis/ids.ts';
 import { above, marked, plainPath } from './paths.ts';
 import type { TaskResource } from './task.ts';
 
@@ -29,19 +29,37 @@ export interface ResourceClaim {
  * in the tree, and shared and exclusive alone cannot say that readers of a folder exclude writers beneath it, yet not
  * one another.
  */
-export function resourceClaims(resources: readonly TaskResource[], { foldCase = true } = {}): ResourceClaim[] {
+export function resourceClaims(
+  resources: readonly TaskResource[],
+  { foldCase = true, project = DEFAULT_PROJECT }: ClaimTerms = {},
+): ResourceClaim[] {
   const claims = new Map<string, ResourceClaim>();
   for (const resource of resources) {
-    const claim = claimOf(resource, foldCase);
+    const claim = { ...claimOf(resource, foldCase), id: lockIdIn(project, resource) };
     // The same thing declared twice is taken once, exclusively if either says so.
     if (claims.get(claim.mark)?.mode !== 'exclusive') claims.set(claim.mark, claim);
   }
   return withoutCovered([...claims.values()]);
 }
 
+interface ClaimTerms {
+  readonly foldCase?: boolean;
+  readonly project?: string;
+}
+
 /** The id of the lock on a thing, or INVALID_ID: some names cannot be a lock's. */
 export const lockId = ({ type, id }: TaskResource): ResourceId =>
   encodeId('resource', type === FILE ? plainPath(id) || '.' : id);
+
+/**
+ * The same in a project. Paths are those of its own working copy: outside the default project they say whose, for locks are
+ * everybody's. A database is the same one for all.
+ */
+export function lockIdIn(project: string, resource: TaskResource): ResourceId {
+  const id = lockId(resource);
+  const isOwn = resource.type !== FILE || project === DEFAULT_PROJECT;
+  return isOwn ? id : encodeId('resource', `${project}:${decodeId(id)}`);
+}
 
 /** Whether two tasks must not run at once. The scripts' sorted sets answer the same, for all that is held at once. */
 export function collide(one: readonly ResourceClaim[], other: readonly ResourceClaim[]): boolean {

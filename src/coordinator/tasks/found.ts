@@ -1,6 +1,6 @@
 import { decodeId, encodeId, parseId } from '../../redis/ids.ts';
 import type { Keyspace } from '../../redis/keys.ts';
-import { FILE, lockId, resourceClaims } from './collisions.ts';
+import { FILE, lockIdIn, resourceClaims } from './collisions.ts';
 import type { TaskResource } from './task.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -22,7 +22,7 @@ export function indexKey(keys: Keyspace, [kind, name = '', id = '']: readonly st
 export async function foundTasks(store: TaskStore, by: FoundBy): Promise<string[] | undefined> {
   const { connection, keys } = store;
   const redis = connection.commands;
-  const places = placesOf(by);
+  const places = placesOf(by, store.project);
   if (places.length === 0) return undefined;
   const [first = [], ...others] = await Promise.all(
     places.map((place) => redis.zrange(indexKey(keys, place), '0', '-1')),
@@ -35,9 +35,9 @@ export async function foundTasks(store: TaskStore, by: FoundBy): Promise<string[
   return ids.filter((_, at) => isKnown[at] === 1);
 }
 
-const placesOf = ({ author, resource, tag }: FoundBy): string[][] => [
+const placesOf = ({ author, resource, tag }: FoundBy, project: string): string[][] => [
   ...(author === undefined ? [] : [['author', author]]),
-  ...(resource === undefined ? [] : [resourcePlace(resource)]),
+  ...(resource === undefined ? [] : [resourcePlace(resource, project)]),
   ...(tag === undefined ? [] : [['tag', encodeId('tag', tag)]]),
 ];
 
@@ -54,7 +54,7 @@ export function pausable(wanted: string): { readonly what: string; readonly mark
   return { what: `resource:${claim!.type}:${decodeId(claim!.id)}`, mark: claim!.mark };
 }
 
-function resourcePlace(text: string): string[] {
+function resourcePlace(text: string, project: string): string[] {
   const resource = taskResource(text);
-  return ['resource', resource.type, lockId(resource)];
+  return ['resource', resource.type, lockIdIn(project, resource)];
 }

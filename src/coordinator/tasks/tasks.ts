@@ -234,7 +234,7 @@ export class Tasks implements TaskSink {
     const { clock } = this.#options;
     return {
       id: task.task_id,
-      ...recordOf(task, { defaultTimeout }),
+      ...recordOf(task, { defaultTimeout, project: this.store.project }),
       ...placings.get(task.task_id),
       complaint: quarantine,
       born,
@@ -264,7 +264,11 @@ export class Tasks implements TaskSink {
       const next: Task = { ...task, ...(set as Partial<TaskContent>) };
       const complaint = quarantine === undefined ? before.complaint : (quarantine ?? '');
       after.set(task_id, { ...before, priority: next.priority, depends_on: next.depends_on, complaint });
-      const content = set && { ...recordOf(next, { defaultTimeout }), config_hash: configHash(next), editor };
+      const content = set && {
+        ...recordOf(next, { defaultTimeout, project: this.store.project }),
+        config_hash: configHash(next),
+        editor,
+      };
       changes.set(task_id, { id: task_id, complaint, ...content });
       if (set) nexts.set(task_id, next);
     }
