@@ -121,6 +121,7 @@ const ZONES: readonly Zone[] = [
       'hold.ts',
       'log.ts',
       'manifest-globs.ts',
+      'mcp-tools.ts',
       'reviewer-policy.ts',
       'mcp-tools.ts',
       'schedule.ts',
