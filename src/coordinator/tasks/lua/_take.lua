@@ -55,7 +55,7 @@ local function infer(t, agent, status, lease_us)
   ends, expires_text = now + lease_us, iso_time(now + lease_us)
   local item = task_item(t.ade)
   read_fence(item)
-  local said = public('GET', key.taskStatus(t.task))
+  local said, before = public('GET', key.taskStatus(t.task)), t.status
   if redis.call('EXISTS', item.lock) == 0 then
     -- Whoever had it before fell silent, and nobody has said so yet: afterwards nothing would tell of it any more.
     if item.state == 'held' then
@@ -67,8 +67,8 @@ local function infer(t, agent, status, lease_us)
     redis.call('ZADD', key.delayedTasks(), seconds(now + 2000000), t.task)
     set_status(t, 'blocked')
   end
-  -- What it has said already stands, for the reconcile to read.
-  if said and said ~= 'pending' and said ~= 'blocked' then redis.call('SET', key.taskStatus(t.task), said) end
+  -- What it has said already, and not we, stands for the reconcile to read.
+  if said and said ~= before and said ~= 'pending' and said ~= 'blocked' then redis.call('SET', key.taskStatus(t.task), said) end
   say('lease_inferred', t, agent, '{"lease_seconds":' .. lease_us / 1000000 .. '}')
   act_as(who, what)
   args.lease_us, args.lease_class, ends, expires_text = lease_before, class_before, ends_before, text_before
