@@ -375,6 +375,17 @@ describe('the line', () => {
     expect(await ask('ann', JOB, { ...WAIT, queued: true })).toMatchObject({ outcome: 'queued', position: 1 });
   });
 
+  test('gives the lock to a head that was late, also before those who wait behind it, if nobody looked meanwhile', async () => {
+    await ask('zoe', JOB);
+    await ask('ann', JOB, WAIT);
+    room.pass(6_000);
+    await ask('bob', JOB, WAIT);
+    await give('zoe', JOB);
+    room.pass(4_001);
+    expect(await ask('ann', JOB, { ...WAIT, queued: true })).toMatchObject({ outcome: 'granted' });
+    expect(await line(JOB)).toEqual(['bob']);
+  });
+
   test('keeps an agent-class waiter for a minute without a word', async () => {
     await ask('zoe', JOB, { leaseMs: 100_000 });
     await ask('ann', JOB, { ...WAIT, leaseClass: 'agent' });

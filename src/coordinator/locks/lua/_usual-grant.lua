@@ -12,10 +12,8 @@ if args.shape == 'tx' and args.lease_class == 'process' and args.hold_us == 0 th
   if not free then
     -- Held, or its key ended unseen, or this request had its grant: not usual.
   elseif string.sub(args.wait, 1, 5) == 'again' then
-    local deadline, own = string.match(call('HGET', waiters, lock_id) or '', '^(%d+)|%d+|(.*)$')
-    entry = own
+    entry = string.match(call('HGET', waiters, lock_id) or '', '^%d+|%d+|(.*)$')
     free = entry and call('ZRANGE', queue, 0, 0)[1] == entry and call('EXISTS', lock) == 0
-    if free and tonumber(deadline) <= now then free = false end -- guard
   else
     free = call('EXISTS', lock, queue) == 0
   end
