@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { cpus, release, totalmem, type } from 'node:os';
+import { cpus, loadavg, release, totalmem, type } from 'node:os';
 import { systemClock } from '../src/clock.ts';
 import { loadConfig } from '../src/config.ts';
 import { silentLog } from '../src/log.ts';
@@ -14,6 +14,8 @@ export async function describeMachine() {
   return {
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,
+    /** At the end of the run. Beyond the cores, only ratios mean anything, and they not much. */
+    load: Math.round((loadavg()[1] ?? 0) * 10) / 10,
     memory_gib: Math.round(totalmem() / 2 ** 30),
     system: distribution() ?? `${type()} ${release()}`,
     node: process.versions.node,

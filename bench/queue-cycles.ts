@@ -25,7 +25,10 @@ async function cyclesOf(agents: 50 | 1, { rounds, note }: Surroundings): Promise
   const server: number[] = [];
   const floorOf = await trivialScripts(redis);
   const { floor, bullmq, reeve } = await interleaved(rounds, {
-    floor: () => rate(count, agents, floorOf),
+    floor: async () => {
+      await redis.lpush('floor:ready', ...Array.from({ length: count }, (_, n) => `TASK-${n}`));
+      return await rate(count, agents, floorOf);
+    },
     bullmq: async () => {
       await redis.flushdb();
       await using peer = await openPeer(room);
@@ -106,10 +109,9 @@ async function trivialScripts(redis: Redis): Promise<() => Promise<unknown>> {
   const load = async (lua: string) => (await redis.script('LOAD', lua)) as string;
   const claim = await load("return redis.call('RPOPLPUSH', KEYS[1], KEYS[2])");
   const ack = await load("return redis.call('LREM', KEYS[1], 1, ARGV[1])");
-  await redis.lpush('floor:ready', ...Array.from({ length: 1_000 }, (_, n) => `T-${n}`));
   return async () => {
-    const task = (await redis.evalsha(claim, 2, 'floor:ready', 'floor:running')) as string | null;
-    await redis.evalsha(ack, 1, 'floor:running', task ?? 'none');
+    const task = (await redis.evalsha(claim, 2, 'floor:ready', 'floor:running')) as string;
+    await redis.evalsha(ack, 1, 'floor:running', task);
   };
 }
 
