@@ -58,12 +58,12 @@ export const ASSET_SOURCE = z
       .meta({ description: 'Default: github.apiUrl' }),
     token: setting(z.string().min(1).optional(), 'Default: github.token', { secret: true }),
     webhookSecret: setting(z.string().min(1).optional(), 'Default: github.webhookSecret', { secret: true }),
-    webhookSecretBefore: setting(
+    previousWebhookSecret: setting(
       z.string().min(1).optional(),
-      'The secret before webhookSecret, still accepted. Default: github.webhookSecretBefore if webhookSecret is its default, too',
+      'The secret before webhookSecret, still accepted. Default: github.previousWebhookSecret if webhookSecret is its default, too',
       { secret: true },
     ),
-    webhookId: z.int().positive().optional().meta({ description: 'Default: github.webhookId' }),
+    webhookId: z.int().min(1).optional().meta({ description: 'Default: github.webhookId' }),
     include: z.array(z.string().min(1)).min(1).optional().meta({ description: 'Default: assets.include' }),
     schedule: SCHEDULE.optional().meta({ description: 'Default: sync.schedule' }),
   })
@@ -217,14 +217,14 @@ export const SETTINGS = z.strictObject({
       env: ['GITHUB_WEBHOOK_SECRET'],
       secret: true,
     }),
-    webhookSecretBefore: setting(
+    previousWebhookSecret: setting(
       z.string().min(1).optional(),
       'The secret before that, still accepted while it is being changed',
-      { env: ['GITHUB_WEBHOOK_SECRET_BEFORE'], secret: true },
+      { env: ['GITHUB_PREVIOUS_WEBHOOK_SECRET'], secret: true },
     ),
     webhookId: setting(
-      z.int().positive().optional(),
-      'Number of the webhook, whose missed deliveries are asked for again. Default: found by its address, where the token may list webhooks',
+      z.int().min(1).optional(),
+      'Number of the webhook whose missed deliveries are asked for again. Default: found by its address',
       { env: ['GITHUB_WEBHOOK_ID'] },
     ),
   }),

@@ -25,6 +25,7 @@ const SAMPLES: Readonly<Record<string, readonly [unknown, unknown]>> = {
   'assets.guards.massDelete': [0.5, 1],
   'sync.schedule': ['5m', '0 3 * * 1'],
   'github.appInstallationId': ['1', '20'],
+  'github.webhookId': [1, 20],
   'github.apiUrl': ['https://one.example', 'http://two.example'],
 };
 

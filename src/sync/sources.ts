@@ -22,7 +22,7 @@ export interface SourceSettings {
   readonly include?: readonly string[] | undefined;
   readonly schedule?: string | undefined;
   readonly webhookSecret?: string | undefined;
-  readonly webhookSecretBefore?: string | undefined;
+  readonly previousWebhookSecret?: string | undefined;
   readonly webhookId?: number | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface SourcesSettings {
     readonly appPrivateKey?: string | undefined;
     readonly appInstallationId?: string | undefined;
     readonly webhookSecret?: string | undefined;
-    readonly webhookSecretBefore?: string | undefined;
+    readonly previousWebhookSecret?: string | undefined;
     readonly webhookId?: number | undefined;
   };
 }
@@ -116,6 +116,6 @@ function refuseDoubles(sources: readonly SourceSettings[]): readonly SourceSetti
 
 /** The secrets that sign the deliveries of a source; one of its own replaces both of the common ones. */
 export function webhookSecrets(of: SourceSettings, common: SourcesSettings['github']): readonly string[] {
-  const { webhookSecret, webhookSecretBefore } = of.webhookSecret === undefined ? common : of;
-  return [webhookSecret, of.webhookSecretBefore ?? webhookSecretBefore].filter((one) => one !== undefined);
+  const { webhookSecret, previousWebhookSecret } = of.webhookSecret === undefined ? common : of;
+  return [webhookSecret, of.previousWebhookSecret ?? previousWebhookSecret].filter((one) => one !== undefined);
 }
