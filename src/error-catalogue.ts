@@ -517,6 +517,14 @@ export const ERRORS = {
     says: '{approval} is settled: {why}.',
     next: 'See how: reeve approval show {approval}',
   },
+  OVERRIDE_DENIED: {
+    title: 'A second person must agree',
+    status: 403,
+    exit: EXIT.denied,
+    actor: 'human',
+    says: '{task} does not pass in spite of the gate: {why}.',
+    next: 'Ask another admin to run: reeve task force-apply {task}',
+  },
   BATCH_REFUSED: {
     title: 'Nothing was answered',
     status: 409,

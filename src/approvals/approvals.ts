@@ -1,4 +1,5 @@
 import { type Clock, isoTime } from '../clock.ts';
+import { configHash } from '../coordinator/tasks/config-hash.ts';
 import type { DependencyGraph } from '../coordinator/tasks/dependencies.ts';
 import type { Gate, Passage } from '../coordinator/tasks/gate.ts';
 import type { Task, TaskState } from '../coordinator/tasks/task.ts';
@@ -6,20 +7,21 @@ import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import { ReeveError, reason as reasonOf } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { type Assessor, petitionOf, riskFields } from './assessor.ts';
-import { assign } from './assignment.ts';
+import { assign, canBeMet, inPlaceOf } from './assignment.ts';
+import { MOST_HOPS } from './delegation.ts';
 import type { DelegationStore } from './delegation-store.ts';
 import { ApprovalDesk } from './desk.ts';
 import { whyNot } from './eligibility.ts';
 import { objection } from './objection.ts';
-import type { People, Person } from './people.ts';
+import { canReview, goesBy, type People, type Person } from './people.ts';
 import type { PolicyInForce } from './policy.ts';
 import type { PolicyStore } from './policy-store.ts';
 import { type Preview, previewSchema } from './preview.ts';
 import { compare, type PastTask, pastTasks, type Replay } from './replay.ts';
-import type { AnswerAction, ApprovalRequest } from './request.ts';
+import { type AnswerAction, type ApprovalRequest, needsSchema } from './request.ts';
 import type { Risk, RiskThresholds } from './risk.ts';
 import { type Ruling, rulingOf, STATE_AFTER } from './ruling.ts';
-import { comment, respond, submit, withdraw } from './scripts.ts';
+import { comment, delegate, force, respond, submit, withdraw } from './scripts.ts';
 
 export interface ApprovalsOptions {
   readonly tasks: Tasks;
@@ -47,6 +49,13 @@ export interface Answer {
 export type AnswerOutcome =
   | { readonly approval: string; readonly state: TaskState; readonly again: boolean }
   | { readonly approval: string; readonly error: ReeveError };
+
+export type Forced =
+  | { readonly outcome: 'waiting'; readonly until: string }
+  | { readonly outcome: 'forced'; readonly first: string };
+
+/** How long the second person has to agree to break the glass. */
+const OVERRIDE_SECONDS = 3_600;
 
 /** Whoever wrote a task that came in by a file. */
 const FILES = ['prd', 'api'];
@@ -198,6 +207,82 @@ export class Approvals implements Gate {
     return reply[0] as TaskState;
   }
 
+  /** Passes a question on by hand. Answers with the request that the other one has since. */
+  async delegate(approval: string, by: string, { to, reason }: { to: string; reason: string }): Promise<string> {
+    const { tasks, people, timeout } = this.#options;
+    const denied = (why: string) => new ReeveError('APPROVAL_DENIED', { caller: by, approval, why });
+    const [request, everyone] = [await this.desk.get(approval), await people.all()];
+    const why = request.status === 'PENDING' ? await this.#whyNot(by, request, everyone) : undefined;
+    if (why) throw denied(why);
+    const person = everyone.find((one) => goesBy(one, to));
+    if (!person || !canReview(person)) throw denied(`${to} cannot answer in anybody's place`);
+    const { delegation_chain: chain } = request;
+    if (chain.some((one) => goesBy(person, one))) throw denied(`${to} had it already`);
+    if (chain.length > MOST_HOPS) throw denied(`it was passed on ${MOST_HOPS} times already`);
+    const { connection, keys } = this.#store();
+    const before = (await connection.commands.hget(keys.taskApprovalStats(request.task_id), 'needs')) ?? '[]';
+    const needs = inPlaceOf(needsSchema.parse(JSON.parse(before)), request.reviewer_id, person.id);
+    const short = needs.find((need) => !canBeMet(need));
+    if (short) throw denied(`then ${short.policy_id} could not find ${short.min} different people`);
+    const reply = await tasks.store.scripts.run(
+      delegate,
+      {},
+      {
+        ...tasks.store.common(),
+        approval,
+        by,
+        to: person.id,
+        to_name: person.name,
+        reason,
+        before,
+        needs: JSON.stringify(needs),
+        due_us: (await timeout()) * 1_000_000,
+      },
+    );
+    const error = objection(reply, approval, by);
+    if (error) throw error;
+    return reply[1] ?? '';
+  }
+
+  /** Lets a task pass in spite of the gate, once two different admins have said so. */
+  async force(id: string, by: string, { reason, ticket }: { reason: string; ticket: string }): Promise<Forced> {
+    const { tasks } = this.#options;
+    const { task, version } = await this.#read(id);
+    const [word, about = ''] = await tasks.store.scripts.run(
+      force,
+      {},
+      {
+        ...tasks.store.common(),
+        task: id,
+        by,
+        reason,
+        ticket,
+        hash: configHash(task),
+        version: String(version),
+        life_us: OVERRIDE_SECONDS * 1_000_000,
+      },
+    );
+    switch (word) {
+      case 'WAITING':
+        return { outcome: 'waiting', until: about };
+      case 'APPROVED':
+        return { outcome: 'forced', first: about };
+      case 'STATE':
+        throw new ReeveError('TASK_STATE', {
+          task: id,
+          state: about,
+          what: 'forcing',
+          wanted: 'what waits at the gate',
+        });
+      case 'SAME_PERSON':
+        throw new ReeveError('OVERRIDE_DENIED', { task: id, why: `${by} has asked for it; somebody else must agree` });
+      case 'OWN':
+        throw new ReeveError('OVERRIDE_DENIED', { task: id, why: `${by} made it; somebody else must agree` });
+      default:
+        throw new ReeveError(word === 'CHANGED' ? 'TASK_CHANGED' : 'TASK_UNKNOWN', { task: id });
+    }
+  }
+
   async comment(task: string, by: string, text: string): Promise<string> {
     const { tasks } = this.#options;
     const [word, at = ''] = await tasks.store.scripts.run(comment, {}, { ...tasks.store.common(), task, by, text });
@@ -308,7 +393,7 @@ export class Approvals implements Gate {
     const { delegations, tasks, clock } = this.#options;
     const { delegation_chain: chain, risk, task_id } = request;
     const { needs } = await this.desk.tally(task_id);
-    const plain = { needs, people, chain, at: isoTime(clock), isByHand: request.delegated_to !== undefined };
+    const plain = { needs, people, chain, at: isoTime(clock), isByHand: request.by_hand !== undefined };
     const nothing = { type: '', resources: [], risk, authorRoles: [] };
     if (chain.length < 2) return whyNot(by, { ...plain, delegations: [], petition: nothing });
     const local = task_id.slice(tasks.store.common().head.length);

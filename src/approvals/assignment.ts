@@ -73,10 +73,11 @@ export function assign(question: Question): Assignment {
   const needs = strict.map((policy) => needOf(policy, question, routes));
   const stuck = needs.find((need) => !canBeMet(need));
   if (stuck) return { outcome: 'nobody', policies: refs, because: shortage(stuck) };
-  const voters = new Set(needs.flatMap((need) => need.voters));
   const names = new Map(question.people.map(({ id, name }) => [id, name]));
-  const chosen = [...routes.values()].filter(({ to }) => voters.has(to));
-  // Two who delegate to the same person ask that person once.
+  const isMeant = (person: Person) => strict.some(({ required_roles }) => hasRole(person, required_roles));
+  const meant = question.people.filter((person) => routes.has(person.id) && isMeant(person));
+  const chosen = meant.map(({ id }) => routes.get(id)!).sort((a, b) => b.chain.length - a.chain.length);
+  // Two who delegate to the same person ask that person once; who is meant in person is asked as such.
   const asked = [...new Map(chosen.map((one) => [one.to, one])).values()];
   return {
     outcome: 'ask',
@@ -127,7 +128,17 @@ function needOf(policy: PolicyInForce, { people }: Question, routes: ReadonlyMap
   };
 }
 
-const canBeMet = ({ min, voters, roles }: Need): boolean =>
+/** The same with one person in the place of another. */
+export function inPlaceOf(needs: readonly Need[], of: string, by: string): Need[] {
+  const swap = (voters: readonly string[]) => [...new Set(voters.map((one) => (one === of ? by : one)))].sort();
+  return needs.map((need) => ({
+    ...need,
+    voters: swap(need.voters),
+    roles: need.roles.map((role) => ({ ...role, voters: swap(role.voters) })),
+  }));
+}
+
+export const canBeMet = ({ min, voters, roles }: Need): boolean =>
   voters.length >= min && roles.every((role) => role.voters.length > 0);
 
 function shortage({ policy_id, min, voters, roles }: Need): string {

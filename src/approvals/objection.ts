@@ -26,6 +26,8 @@ export function objection([word, about = '', who = '']: readonly string[], appro
       return settled(`it was due at ${about}, and others are asked now`);
     case 'TWICE':
       return settled(`${about} is about the same task`);
+    case 'CHANGED':
+      return stale('it was passed on or edited at the same time');
     case 'NO_VOTE':
       return settled('there is no approval of yours to take back');
     default:

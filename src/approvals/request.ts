@@ -34,6 +34,7 @@ export const requestSchema = z.object({
   config_hash: text,
   config_version: z.coerce.number(),
   risk: z.coerce.number(),
+  by_hand: text.optional(),
   policies: list.pipe(z.array(z.object({ policy_id: text, version: z.int() }))),
 });
 export type ApprovalRequest = z.output<typeof requestSchema> & { readonly approval_id: string };
@@ -45,6 +46,8 @@ export const needSchema = z.object({
   voters: z.array(text),
   roles: z.array(z.object({ role: text, voters: z.array(text) })),
 });
+
+export const needsSchema = z.array(needSchema);
 
 /** How the vote on a task stands. */
 export const tallySchema = z.object({

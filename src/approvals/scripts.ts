@@ -38,6 +38,37 @@ export const withdraw = defineScript({
   args: { ...COMMON, approval: 'string', by: 'string', reason: 'string', due_us: 'number' },
   reply: words,
 });
+export const delegate = defineScript({
+  file: new URL('./lua/delegate.lua', import.meta.url),
+  keys: [],
+  args: {
+    ...COMMON,
+    approval: 'string',
+    by: 'string',
+    to: 'string',
+    to_name: 'string',
+    reason: 'string',
+    before: 'string',
+    needs: 'string',
+    due_us: 'number',
+  },
+  reply: words,
+});
+export const force = defineScript({
+  file: new URL('./lua/force.lua', import.meta.url),
+  keys: [],
+  args: {
+    ...COMMON,
+    task: 'string',
+    by: 'string',
+    reason: 'string',
+    ticket: 'string',
+    hash: 'string',
+    version: 'string',
+    life_us: 'number',
+  },
+  reply: words,
+});
 export const comment = defineScript({
   file: new URL('./lua/comment.lua', import.meta.url),
   keys: [],

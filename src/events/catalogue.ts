@@ -82,6 +82,16 @@ export const EVENTS = {
     payload: z.looseObject({ task_id: text, from: text, to: text }),
   },
   'task:approved': { stream: 'task', says: 'A task has all the approvals it needs', payload: ofTask },
+  'task:override_asked': {
+    stream: 'task',
+    says: 'An admin wants a task to pass in spite of the gate; a second one must agree',
+    payload: z.looseObject({ task_id: text, by: text, reason: text, ticket: text }),
+  },
+  'task:forced': {
+    stream: 'task',
+    says: 'Two admins let a task pass in spite of the gate',
+    payload: z.looseObject({ task_id: text, first: text, second: text, ticket: text }),
+  },
   'task:commented': {
     stream: 'task',
     says: 'Somebody said something about a task',
@@ -93,6 +103,11 @@ export const EVENTS = {
   'approval:approved': { stream: 'approval', says: 'A reviewer agreed', payload: ofApproval },
   'approval:rejected': { stream: 'approval', says: 'A reviewer refused', payload: ofApproval },
   'approval:changes_requested': { stream: 'approval', says: 'A reviewer asked for changes', payload: ofApproval },
+  'approval:delegated': {
+    stream: 'approval',
+    says: 'A reviewer passed a question on',
+    payload: z.looseObject({ approval_id: text, task_id: text, to: text }),
+  },
   'approval:withdrawn': { stream: 'approval', says: 'A reviewer took an approval back', payload: ofApproval },
   'approval:resolved': {
     stream: 'approval',

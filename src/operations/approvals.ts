@@ -106,6 +106,30 @@ export const approvalOperations: readonly Operation[] = [
     }),
   }),
   defineOperation({
+    name: 'approval.delegate',
+    summary: 'Pass a question on to somebody else',
+    access: 'decide',
+    input: z.object({
+      approval,
+      to: reviewerSchema.describe('Who answers instead'),
+      reason: because.default('').describe('Why'),
+    }),
+    output: z.object({ approval_id: z.string(), delegated_to: z.string(), asked: z.string() }),
+    errors: [...errors],
+    http: { method: 'POST', path: '/approvals/{approval}/delegate' },
+    cli: {
+      words: 'approval delegate',
+      args: ['approval', 'to'],
+      view: 'verdict',
+      examples: ['reeve approval delegate T-1.1 bob --reason "he knows the schema"'],
+    },
+    run: async ({ rooms, caller }, { approval: id, to, reason }) => ({
+      approval_id: id,
+      delegated_to: to,
+      asked: await rooms.approvals.delegate(id, caller.id, { to, reason }),
+    }),
+  }),
+  defineOperation({
     name: 'approval.batch',
     summary: 'Answer several requests at once: all of them, or none',
     access: 'decide',

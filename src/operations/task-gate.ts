@@ -139,6 +139,36 @@ export const taskGateOperations: readonly Operation[] = [
     },
   }),
   defineOperation({
+    name: 'task.force_apply',
+    summary: 'Let a task pass in spite of the gate; two admins must say so',
+    description:
+      'The first call asks, the same call by another admin within the hour, about the same content, lets it pass. Neither its author nor its last editor can be the second. Both are in the audit.',
+    access: 'force',
+    input: z.object({
+      task,
+      reason: z.string().min(1).max(2_000).describe('Why it cannot wait'),
+      ticket: z.string().min(1).max(200).describe('The incident'),
+    }),
+    output: z.object({
+      task_id: z.string(),
+      outcome: z.enum(['waiting', 'forced']),
+      until: z.string().optional().describe('When the second person must have agreed'),
+      first: z.string().optional().describe('Who asked for it'),
+    }),
+    errors: ['TASK_UNKNOWN', 'TASK_STATE', 'TASK_CHANGED', 'OVERRIDE_DENIED'],
+    http: { method: 'POST', path: '/tasks/{task}/force-apply' },
+    cli: {
+      words: 'task force-apply',
+      args: ['task'],
+      view: 'verdict',
+      examples: ['reeve task force-apply T-1 --reason "the site is down" --ticket INC-7'],
+    },
+    run: async ({ rooms, caller }, { task: id, reason, ticket }) => ({
+      task_id: id,
+      ...(await rooms.approvals.force(id, caller.id, { reason, ticket })),
+    }),
+  }),
+  defineOperation({
     name: 'task.comment',
     summary: 'Say something about a task, for whoever looks at it next',
     access: 'read',

@@ -38,6 +38,8 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
     ['reject', 'changes', 'withdraw'].map((word) => [`approval ${word}`, [`CLI-${word}.1`, '--reason', 'no']]),
   ),
   'approval batch': ['CLI-batch.1'],
+  'approval delegate': ['CLI-delegate.1', 'cli-other'],
+  'task force-apply': ['CLI-edit', '--reason', 'down', '--ticket', 'INC-1'],
   'approval simulate': ['CLI-edit'],
   'delegation remove': ['cli'],
   'delegation set': ['cli-set', 'bob'],
@@ -120,7 +122,8 @@ async function prepareWork(): Promise<void> {
     });
   await writeFile(join(daemon.cwd, 'no-tasks.json'), '[]');
   await post('/tasks/import', { tasks });
-  const asked = ['approve', 'show', 'reject', 'changes', 'withdraw', 'batch'];
+  const asked = ['approve', 'show', 'reject', 'changes', 'withdraw', 'batch', 'delegate'];
+  await post('/users', { user: 'cli-other', roles: ['reviewer'] });
   for (const name of asked) await post('/tasks', { task: `CLI-${name}`, title: name, agent: 'bot', submit: true });
   for (const name of ['edit', 'submit']) await post('/tasks', { task: `CLI-${name}`, title: name, agent: 'bot' });
   await post('/approvals/CLI-withdraw.1/approve', {});
