@@ -1,5 +1,4 @@
 import { type Clock, isoTime } from '../clock.ts';
-import { configHash } from '../coordinator/tasks/config-hash.ts';
 import type { DependencyGraph } from '../coordinator/tasks/dependencies.ts';
 import type { Gate, Passage } from '../coordinator/tasks/gate.ts';
 import type { Task, TaskState } from '../coordinator/tasks/task.ts';
@@ -8,6 +7,7 @@ import { ReeveError, reason as reasonOf } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { type Assessor, petitionOf, riskFields } from './assessor.ts';
 import { assign, canBeMet, inPlaceOf } from './assignment.ts';
+import { breakGlass, type Forced, type Override } from './break-glass.ts';
 import { MOST_HOPS } from './delegation.ts';
 import type { DelegationStore } from './delegation-store.ts';
 import { ApprovalDesk } from './desk.ts';
@@ -21,7 +21,7 @@ import { compare, type PastTask, pastTasks, type Replay } from './replay.ts';
 import { type AnswerAction, type ApprovalRequest, needsSchema } from './request.ts';
 import type { Risk, RiskThresholds } from './risk.ts';
 import { type Ruling, rulingOf, STATE_AFTER } from './ruling.ts';
-import { comment, delegate, force, respond, submit, withdraw } from './scripts.ts';
+import { comment, delegate, respond, submit, withdraw } from './scripts.ts';
 
 export interface ApprovalsOptions {
   readonly tasks: Tasks;
@@ -49,13 +49,6 @@ export interface Answer {
 export type AnswerOutcome =
   | { readonly approval: string; readonly state: TaskState; readonly again: boolean }
   | { readonly approval: string; readonly error: ReeveError };
-
-export type Forced =
-  | { readonly outcome: 'waiting'; readonly until: string }
-  | { readonly outcome: 'forced'; readonly first: string };
-
-/** How long the second person has to agree to break the glass. */
-const OVERRIDE_SECONDS = 3_600;
 
 /** Whoever wrote a task that came in by a file. */
 const FILES = ['prd', 'api'];
@@ -245,42 +238,9 @@ export class Approvals implements Gate {
   }
 
   /** Lets a task pass in spite of the gate, once two different admins have said so. */
-  async force(id: string, by: string, { reason, ticket }: { reason: string; ticket: string }): Promise<Forced> {
-    const { tasks } = this.#options;
+  async force(id: string, by: string, why: Override): Promise<Forced> {
     const { task, version } = await this.#read(id);
-    const [word, about = ''] = await tasks.store.scripts.run(
-      force,
-      {},
-      {
-        ...tasks.store.common(),
-        task: id,
-        by,
-        reason,
-        ticket,
-        hash: configHash(task),
-        version: String(version),
-        life_us: OVERRIDE_SECONDS * 1_000_000,
-      },
-    );
-    switch (word) {
-      case 'WAITING':
-        return { outcome: 'waiting', until: about };
-      case 'APPROVED':
-        return { outcome: 'forced', first: about };
-      case 'STATE':
-        throw new ReeveError('TASK_STATE', {
-          task: id,
-          state: about,
-          what: 'forcing',
-          wanted: 'what waits at the gate',
-        });
-      case 'SAME_PERSON':
-        throw new ReeveError('OVERRIDE_DENIED', { task: id, why: `${by} has asked for it; somebody else must agree` });
-      case 'OWN':
-        throw new ReeveError('OVERRIDE_DENIED', { task: id, why: `${by} made it; somebody else must agree` });
-      default:
-        throw new ReeveError(word === 'CHANGED' ? 'TASK_CHANGED' : 'TASK_UNKNOWN', { task: id });
-    }
+    return breakGlass(this.#options.tasks.store, { task, version, by, ...why });
   }
 
   async comment(task: string, by: string, text: string): Promise<string> {

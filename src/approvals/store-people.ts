@@ -9,17 +9,18 @@ export interface StorePeopleOptions {
 }
 
 const rolesSchema = z.array(z.string());
-/** Whoever reaches the daemon on its own machine, until the first token is made; nobody can act as it afterwards. */
+/** Whoever reaches the daemon on its own machine, until the first token is made; afterwards only with a token of its own. */
 const LOCAL = 'local';
 
 /** The users of the store, read anew for every decision. */
 export function storePeople({ store, groups }: StorePeopleOptions): People {
   const all = async (): Promise<Person[]> => {
     const { db } = store;
-    const [users, names, token] = await Promise.all([
+    const [users, names, token, localToken] = await Promise.all([
       db.selectFrom('users').selectAll().execute(),
       db.selectFrom('user_names').selectAll().where('kind', '=', 'alias').execute(),
       db.selectFrom('tokens').select('id').limit(1).executeTakeFirst(),
+      db.selectFrom('tokens').select('id').where('user_id', '=', LOCAL).limit(1).executeTakeFirst(),
     ]);
     const aliases = Map.groupBy(names, ({ user_id }) => user_id);
     return users.map(({ id, name, manager, roles: text, state }) => {
@@ -30,7 +31,7 @@ export function storePeople({ store, groups }: StorePeopleOptions): People {
         name,
         kind: kindOf(roles),
         roles: [...roles, ...memberOf.map(([group]) => group)],
-        isActive: state === 'active' && !(id === LOCAL && token),
+        isActive: state === 'active' && !(id === LOCAL && token && !localToken),
         ...(manager !== null && { manager }),
         aliases: (aliases.get(id) ?? []).map((one) => one.name),
       };
