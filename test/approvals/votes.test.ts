@@ -197,7 +197,7 @@ describe('a batch', () => {
     for (const task of ['T-1', 'T-2', 'T-3']) await reviewed(task);
     await reviewed('T-own', 'rob');
     expect(await batch(['T-1', 'T-2', 'T-own'])).toEqual(['REVIEWING', 'REVIEWING', 'APPROVAL_UNKNOWN']);
-    expect(await Promise.all(['T-1', 'T-2'].map(room.state))).toEqual(['REVIEWING', 'REVIEWING']);
+    expect(await Promise.all(['T-1', 'T-2'].map((task) => room.state(task)))).toEqual(['REVIEWING', 'REVIEWING']);
     expect(await batch(['T-1', 'T-2', 'T-3'], true)).toEqual(['REVIEWING', 'REVIEWING', 'REVIEWING']);
     expect(await room.state('T-1')).toBe('REVIEWING');
     expect(await batch(['T-1', 'T-2', 'T-3'])).toEqual(['APPROVED', 'APPROVED', 'APPROVED']);
