@@ -5,5 +5,6 @@ export const BENCHES: Readonly<Record<string, () => Promise<Bench>>> = {
   assets: async () => (await import('./assets.ts')).assets,
   locks: async () => (await import('./locks.ts')).locks,
   queue: async () => (await import('./queue.ts')).queue,
+  approvals: async () => (await import('./approvals.ts')).approvals,
   doors: async () => (await import('./doors.ts')).doors,
 };

@@ -83,7 +83,6 @@ export class Audit {
    */
   async verify(heads: readonly Head[], signal?: AbortSignal): Promise<Verdict> {
     const kept = heads.toSorted((a, b) => a.seq - b.seq);
-    const known = new Map(kept.map((one) => [one.seq, one.hash]));
     const newest = kept.at(-1);
     let head = START;
     const verdict = (broken?: Break): Verdict => ({
@@ -99,7 +98,8 @@ export class Audit {
       const { head: reached, broken } = follow(head, links);
       head = reached;
       if (broken) return verdict(broken);
-      const replaced = links.find(({ seq, hash }) => known.has(seq) && known.get(seq) !== hash);
+      const first = links[0]?.seq ?? 0;
+      const replaced = kept.find(({ seq, hash }) => (links[seq - first]?.hash ?? hash) !== hash);
       if (replaced) return verdict({ seq: replaced.seq, problem: REPLACED });
       if (links.length < PAGE) break;
     }

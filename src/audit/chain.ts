@@ -13,14 +13,15 @@ export const START: Head = { seq: 0, hash: '0'.repeat(64) };
 export const linkHash = (before: string, record: string): string => hash('sha256', `${before}\n${record}`, 'hex');
 
 /** The same value is the same text, whoever writes it: names in order, no spaces, nothing that is undefined. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map((one) => canonicalJson(one ?? null)).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`);
-  return `{${fields.join(',')}}`;
+export const canonicalJson = (value: unknown): string => JSON.stringify(inOrder(value));
+
+function inOrder(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(inOrder);
+  const fields = value as Readonly<Record<string, unknown>>;
+  const ordered: Record<string, unknown> = {};
+  for (const name of Object.keys(fields).toSorted()) ordered[name] = inOrder(fields[name]);
+  return ordered;
 }
 
 export interface Link {

@@ -96,10 +96,13 @@ export async function drainOnce(options: DrainOptions, signal?: AbortSignal): Pr
     head = batch.head ?? head;
     more = batch.isFull;
   }
-  return head ? { rows, head } : { rows };
+  if (!head) return { rows };
+  const { connection, keys, clock } = options;
+  await connection.commands.hset(keys.auditHead(), { ...head, at: isoTime(clock) });
+  return { rows, head };
 }
 
-async function drainBatch({ connection, keys, store, clock }: DrainOptions) {
+async function drainBatch({ connection, keys, store }: DrainOptions) {
   const waiting = await readOutbox(connection, keys, BATCH);
   const { added, taken, head } = await store.db.transaction().execute(async (tx) => {
     const intake = await tx.selectFrom('audit_intake').selectAll().orderBy('id').limit(BATCH).execute();
@@ -113,7 +116,6 @@ async function drainBatch({ connection, keys, store, clock }: DrainOptions) {
   });
   const last = waiting.at(-1);
   if (last) await trimOutbox(connection, keys, last.id);
-  if (head) await connection.commands.hset(keys.auditHead(), { ...head, at: isoTime(clock) });
   return { rows: added, head, isFull: waiting.length === BATCH || taken === BATCH };
 }
 

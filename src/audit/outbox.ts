@@ -20,35 +20,33 @@ export async function trimOutbox({ commands }: Connection, keys: Keyspace, upTo:
   await commands.xtrim(keys.auditOutbox(), 'MINID', `${ms}-${Number(seq) + 1}`);
 }
 
-/** What a raw client put there is a row, too: better one that says little than one that is lost. */
+/** What a raw client put there is a row, too: better one that says little than one that is lost. Empty fields are as none. */
 function decode(flat: readonly string[]): AuditEntry {
-  const fields: Record<string, string> = {};
-  for (let at = 0; at + 1 < flat.length; at += 2)
-    if (flat[at + 1] !== '') fields[flat[at] as string] = flat[at + 1] as string;
-  const { actor = '{}', detail, ...row } = fields;
-  const said = objectOr(actor);
-  const task = row.task ?? /^task:(.+)$/.exec(row.subject ?? '')?.[1];
-  return {
+  const entry: Record<string, unknown> = {
     user: 'unknown',
-    ...said,
     at: '',
     action: '',
     subject: '',
     from: '',
     to: '',
     service: '',
-    ...row,
-    ...(task !== undefined && { task }),
-    ...(detail !== undefined && { detail: valueOr(detail) }),
   };
+  const actor = flat.indexOf('actor');
+  if (actor >= 0) Object.assign(entry, objectOr(flat[actor + 1] ?? ''));
+  for (let at = 0; at + 1 < flat.length; at += 2) {
+    const name = flat[at] as string;
+    const text = flat[at + 1] as string;
+    if (text !== '' && name !== 'actor') entry[name] = name === 'detail' ? valueOr(text) : text;
+  }
+  const { subject } = entry as { subject: string };
+  if (entry.task === undefined && subject.startsWith('task:')) entry.task = subject.slice('task:'.length);
+  return entry as AuditEntry;
 }
 
-const objectOr = (text: string): Record<string, string> => {
+function objectOr(text: string): object {
   const value = valueOr(text);
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, string>)
-    : { actor: text };
-};
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { actor: text };
+}
 
 function valueOr(text: string): unknown {
   try {

@@ -1,0 +1,8 @@
+import { auditMetrics } from './audit.ts';
+import type { Bench } from './harness.ts';
+
+export const approvals: Bench = {
+  name: 'approvals',
+  summary: 'What the human gate and its audit cost',
+  run: auditMetrics,
+};
