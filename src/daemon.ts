@@ -29,6 +29,7 @@ import { createMetrics } from './metrics/metrics.ts';
 import { operations } from './operations/index.ts';
 import { invoke } from './operations/operation.ts';
 import type { Rooms } from './operations/rooms.ts';
+import { EndpointLimits } from './ratelimit/endpoint-limits.ts';
 import { redisFailure } from './redis/failure.ts';
 import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
 import { createScripts } from './redis/script.ts';
@@ -256,6 +257,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     writeBack,
     ...identity,
     audit,
+    limits: new EndpointLimits({ scripts, keys, limits: () => endpointLimits(loaded().config.limits) }),
     clock,
     explain,
   };
@@ -334,6 +336,18 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       const told = tell('config:reloaded', { changed: [...changed], need_restart: [...needRestart] });
       await Promise.all([told, init.reloading()]);
     },
+  };
+}
+
+function endpointLimits(config: Loaded['config']['limits']) {
+  const { createPerMinute, createBurst, respondPerMinute, respondBurst, everyone } = config;
+  const limit = (perMinute: number, burst: number) => ({
+    each: { perMinute, burst },
+    all: { perMinute: perMinute * everyone, burst: burst * everyone },
+  });
+  return {
+    'tasks:create': limit(createPerMinute, createBurst),
+    'approvals:respond': limit(respondPerMinute, respondBurst),
   };
 }
 

@@ -229,6 +229,14 @@ export const SETTINGS = z.strictObject({
     ),
   }),
 
+  limits: section('How often a caller may ask, by who it is. 0 is no limit', {
+    createPerMinute: setting(z.int().min(0).default(600), 'Tasks that one caller may create in the long run'),
+    createBurst: setting(z.int().min(1).default(200), 'Tasks at once, after a rest'),
+    respondPerMinute: setting(z.int().min(0).default(300), 'Answers to approval requests in the long run'),
+    respondBurst: setting(z.int().min(1).default(100), 'Answers at once, after a rest'),
+    everyone: setting(z.int().min(1).max(1_000).default(20), 'How many times as much all callers together may'),
+  }),
+
   locks: section('Locks. The values of ade:config:lock:* in Redis win over these', {
     defaultTtlSeconds: setting(
       z.int().min(1).max(86_400).default(30),

@@ -16,6 +16,7 @@ const ALWAYS: readonly ErrorCode[] = [
   'SHUTTING_DOWN',
   'INTERNAL',
 ];
+const LIMITED: readonly ErrorCode[] = ['RATE_LIMITED'];
 const OF_A_BODY: readonly ErrorCode[] = ['USAGE', 'BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
 
 /** The OpenAPI 3.1 document, from the table of operations and nothing else. */
@@ -92,7 +93,7 @@ function describe(operation: Operation, schemas: Json): Json {
       }),
     responses: merged(
       success(operation, schemaOf(output, 'output', schemas)),
-      problems([...errors, ...ALWAYS, ...(hasBody ? OF_A_BODY : [])]),
+      problems([...errors, ...(operation.limit ? LIMITED : []), ...ALWAYS, ...(hasBody ? OF_A_BODY : [])]),
     ),
   };
 }

@@ -133,6 +133,7 @@ export const approvalOperations: readonly Operation[] = [
     name: 'approval.batch',
     summary: 'Answer several requests at once: all of them, or none',
     access: 'decide',
+    limit: 'approvals:respond',
     input: z.object({
       approval_ids: z
         .array(approval)
@@ -175,6 +176,7 @@ function answering(action: AnswerAction, word: string, summary: string, reason: 
     name: `approval.${word}`,
     summary,
     access: 'decide',
+    limit: 'approvals:respond',
     input: z.object({ approval, reason, config_hash: hash }),
     output: decidedShape,
     errors: [...errors],

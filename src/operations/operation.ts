@@ -5,6 +5,7 @@ import type { ExitCode } from '../error-catalogue.ts';
 import { asReeveError, type ErrorCode, ReeveError } from '../errors.ts';
 import type { Caller } from '../identity/caller.ts';
 import { ACCESS, type Access } from '../identity/permissions.ts';
+import type { Endpoint } from '../ratelimit/endpoint-limits.ts';
 import type { Rooms } from './rooms.ts';
 
 export type { Caller } from '../identity/caller.ts';
@@ -37,6 +38,8 @@ export interface Operation {
   readonly access: Access;
   readonly input: z.ZodObject;
   readonly output: z.ZodType;
+  /** Counted against the limit of this name, by caller and for all. */
+  readonly limit?: Endpoint;
   /** What can go wrong besides what can always go wrong. */
   readonly errors: readonly ErrorCode[];
   readonly http: HttpForm;
@@ -131,6 +134,7 @@ export const defineOperation = <I extends z.ZodObject, O extends z.ZodType>(
 export async function invoke(operation: Operation, context: Context, raw: unknown): Promise<unknown> {
   const input = admit(operation, context, raw);
   try {
+    if (operation.limit) await context.rooms.limits.admit(operation.limit, context.caller.id);
     return operation.output.parse(
       await actAs(actorOf(operation, context.caller, input), () => operation.run(context, input)),
     );

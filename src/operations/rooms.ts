@@ -17,6 +17,7 @@ import type { Doorkeeper } from '../identity/doorkeeper.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Users } from '../identity/users.ts';
+import type { EndpointLimits } from '../ratelimit/endpoint-limits.ts';
 import type { Library } from '../registry/library.ts';
 import type { ManifestWrite } from '../registry/manifest-edit.ts';
 import type { Sync } from '../sync/sync.ts';
@@ -59,6 +60,8 @@ export interface Rooms {
   readonly tokens: Tokens;
   readonly sessions: Sessions;
   readonly audit: Audit;
+  /** How often one may ask. */
+  readonly limits: EndpointLimits;
   /** All assets of all sources. */
   readonly library: Library;
   readonly sync: Sync;

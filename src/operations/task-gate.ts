@@ -21,6 +21,7 @@ export const taskGateOperations: readonly Operation[] = [
     summary: 'Write a task as a draft',
     description: 'It waits for task.submit, which asks whoever must agree. With submit it does not wait.',
     access: 'create',
+    limit: 'tasks:create',
     input: content.extend({
       task: task.describe('Its id'),
       priority,

@@ -175,3 +175,35 @@ test('an audit row says who asked, from where and with what words', async () => 
     cmd_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
   });
 });
+
+test('who asks too often waits, by who it is and not by what it says it is; a crowd shares a limit', async () => {
+  const each = { perMinute: 1, burst: 2 };
+  const limits = {
+    'tasks:create': { each, all: { perMinute: 1, burst: 3 } },
+    'approvals:respond': { each, all: each },
+  };
+  const room = await theRooms(targetOf(redis.options), { limits });
+  await room.tokens.create({ user: 'local', by: 'local' });
+  const door = await anOpenDoor(room);
+  const [ann = '', ben = ''] = await Promise.all(
+    ['lim-ann', 'lim-ben'].map(async (id) => {
+      await room.users.add({ id, roles: ['author'] });
+      return (await room.tokens.create({ user: id, by: 'local' })).token;
+    }),
+  );
+  let made = 0;
+  const add = (token: string, headers: Record<string, string> = {}) =>
+    door.get('/api/v1/tasks', bearing(token, { ...post({ task: `LIM-${++made}`, title: 'x' }), headers }));
+
+  expect([(await add(ann)).status, (await add(ann)).status]).toEqual([201, 201]);
+  const third = await add(ann, { 'x-forwarded-for': '10.9.9.9', 'x-agent': 'other' });
+  expect(third.status).toBe(429);
+  expect(Number(third.headers.get('retry-after'))).toBeGreaterThan(30);
+  expect(await third.json()).toMatchObject({ code: 'RATE_LIMITED', detail: expect.stringContaining('lim-ann') });
+  expect((await add(ben)).status).toBe(201);
+  const crowd = await add(ben);
+  expect([crowd.status, ((await crowd.json()) as { detail: string }).detail]).toEqual([
+    429,
+    expect.stringContaining('Everyone'),
+  ]);
+});

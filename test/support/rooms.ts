@@ -24,6 +24,7 @@ import { createTail } from '../../src/events/tail.ts';
 import { createIdentityRooms } from '../../src/identity-rooms.ts';
 import { silentLog } from '../../src/log.ts';
 import type { Rooms } from '../../src/operations/rooms.ts';
+import { EndpointLimits, type EndpointLimitsOptions } from '../../src/ratelimit/endpoint-limits.ts';
 import { type Connection, type ConnectionOptions, connectRedis } from '../../src/redis/connection.ts';
 import { redisFailure } from '../../src/redis/failure.ts';
 import { type Keyspace, type KeyspaceOptions, keyspace } from '../../src/redis/keys.ts';
@@ -191,15 +192,36 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   onTestFinished(() => assetRooms.close());
   const assets = { sync, library, writeBack, webhook };
+  const noLimit = { each: { perMinute: 0, burst: 1 }, all: { perMinute: 0, burst: 1 } };
+  const limits = new EndpointLimits({
+    scripts,
+    keys,
+    limits: () => more.limits ?? { 'tasks:create': noLimit, 'approvals:respond': noLimit },
+  });
   const audit = new Audit({ connection, keys, store });
   const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test' });
   const work = { ...gate, live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster, board };
-  return { system, events, tail, ...work, ...assets, ...identity, audit, clock, explain, readiness, connection, store };
+  return {
+    system,
+    events,
+    tail,
+    ...work,
+    ...assets,
+    ...identity,
+    audit,
+    limits,
+    clock,
+    explain,
+    readiness,
+    connection,
+    store,
+  };
 }
 
 interface RoomsOptions extends EventRoomOptions {
   readonly dependencies?: readonly Dependency[];
   readonly findings?: readonly Finding[];
+  readonly limits?: ReturnType<EndpointLimitsOptions['limits']>;
 }
 
 /** For afterEach: fails if a test left a key that the table does not know. */

@@ -47,6 +47,15 @@ export const ADE_SYSTEM_KEYS = {
     from: 'ade',
     holds: 'how far a user has used up the limit of an endpoint (sliding)',
   },
+  rateLimitForAll: {
+    pattern: 'ade:ratelimit:<endpoint>:global',
+    slot: 'own',
+    type: 'string',
+    ttl: { kind: 'seconds', seconds: MINUTE, renewed: 'by each call' },
+    room: 'ratelimit',
+    from: 'additive',
+    holds: 'how far all users together have used up the limit of an endpoint (sliding)',
+  },
   lockRateLimit: {
     pattern: 'ade:ratelimit:lock:acquire:<agent>',
     slot: 'own',
