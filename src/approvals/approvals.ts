@@ -86,9 +86,13 @@ export class Approvals implements Gate {
 
   /** Somebody wrote it at a door; what comes by a file is ruled upon as the file's. */
   async isWritten(task: string): Promise<boolean> {
+    const author = await this.authorOf(task);
+    return author !== undefined && !FILES.includes(author);
+  }
+
+  async authorOf(task: string): Promise<string | undefined> {
     const { connection, keys, adeId } = this.#store();
-    const author = await connection.commands.hget(keys.taskMetadata(adeId(task)), 'author_id');
-    return author !== null && !FILES.includes(author);
+    return (await connection.commands.hget(keys.taskMetadata(adeId(task)), 'author_id')) ?? undefined;
   }
 
   async ask(ids: readonly string[], { drafts }: { readonly drafts: boolean }): Promise<void> {

@@ -5,7 +5,8 @@ import { needSchema, requestSchema } from '../approvals/request.ts';
 import { RISK_LEVELS } from '../approvals/risk.ts';
 import type { Ruling } from '../approvals/ruling.ts';
 import { TASK_STATES, URGENCIES } from '../coordinator/tasks/task.ts';
-import type { Caller } from './operation.ts';
+import { ReeveError } from '../errors.ts';
+import type { Caller, Context } from './operation.ts';
 
 const state = z.enum(TASK_STATES as [string, ...string[]]);
 const policyRef = z.object({ policy_id: z.string(), version: z.int() });
@@ -86,3 +87,11 @@ export const decidedShape = z.object({ approval_id: z.string(), task_state: stat
 /** Whoever writes for an agent on this machine is that agent, until tokens tell the two apart. */
 export const authorOf = (caller: Caller, agent?: string): string =>
   caller.id === 'local' ? (agent ?? caller.id) : caller.id;
+
+/** Whoever may write tasks may change, submit and call off its own; those of others only who runs the place, or a service. */
+export async function refuseForeignTask({ rooms, caller }: Context, task: string): Promise<void> {
+  if (caller.access.has('operate') || caller.roles?.includes('system')) return;
+  const author = await rooms.approvals.authorOf(task);
+  if (author === undefined || author === caller.id) return;
+  throw new ReeveError('DENIED', { caller: caller.id, why: `${task} is a task of ${author}` });
+}

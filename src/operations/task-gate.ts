@@ -4,7 +4,7 @@ import { agentSchema } from '../coordinator/locks/lock.ts';
 import { type Task, taskIdSchema, taskSchema } from '../coordinator/tasks/task.ts';
 import type { TaskDetail } from '../coordinator/tasks/task-view.ts';
 import { ReeveError } from '../errors.ts';
-import { authorOf, rulingAnswer, rulingShape } from './approval-answers.ts';
+import { authorOf, refuseForeignTask, rulingAnswer, rulingShape } from './approval-answers.ts';
 import { defineOperation, type Operation } from './operation.ts';
 import type { Rooms } from './rooms.ts';
 import { detailAnswer, detailShape } from './task-answers.ts';
@@ -52,8 +52,10 @@ export const taskGateOperations: readonly Operation[] = [
     errors: ['TASK_UNKNOWN', 'TASK_STATE', 'TASK_CHANGED', 'PREVIEW_FAILED', 'NOBODY_TO_ASK'],
     http: { method: 'POST', path: '/tasks/{task}/submit', answers: { 202: 'Ruled upon' }, status: () => 202 },
     cli: { words: 'task submit', args: ['task'], view: 'ruling', examples: ['reeve task submit T-1'] },
-    run: async ({ rooms, caller }, { task: id, agent: writer }) =>
-      rulingAnswer(await rooms.approvals.submit(id, authorOf(caller, writer))),
+    run: async (context, { task: id, agent: writer }) => {
+      await refuseForeignTask(context, id);
+      return rulingAnswer(await context.rooms.approvals.submit(id, authorOf(context.caller, writer)));
+    },
   }),
   defineOperation({
     name: 'task.edit',
@@ -64,7 +66,9 @@ export const taskGateOperations: readonly Operation[] = [
     errors: ['TASK_UNKNOWN', 'TASK_STATE', 'TASK_OF_FILE'],
     http: { method: 'PATCH', path: '/tasks/{task}' },
     cli: { words: 'task edit', args: ['task'], examples: ['reeve task edit T-1 --description "Also the docs"'] },
-    run: async ({ rooms, caller }, { task: id, agent: writer, ...given }) => {
+    run: async (context, { task: id, agent: writer, ...given }) => {
+      const { rooms, caller } = context;
+      await refuseForeignTask(context, id);
       const { state, task: known } = await detailOf(rooms, id);
       if (known.origin === 'prd') throw new ReeveError('TASK_OF_FILE', { task: id });
       if (!EDITABLE.includes(state)) {

@@ -4,6 +4,7 @@ import { RESET_SCOPES, reset } from '../coordinator/tasks/reset.ts';
 import { PHASES, STATIONS } from '../coordinator/tasks/station.ts';
 import { taskIdSchema, taskSchema, userIdSchema } from '../coordinator/tasks/task.ts';
 import { ReeveError } from '../errors.ts';
+import { refuseForeignTask } from './approval-answers.ts';
 import { defineOperation, type Operation } from './operation.ts';
 import { countsShape, detailAnswer, detailShape, rowShape } from './task-answers.ts';
 
@@ -135,8 +136,9 @@ export const taskOperations: readonly Operation[] = [
       view: 'verdict',
       examples: ['reeve task cancel TASK-001 --reason unwanted'],
     },
-    run: async ({ rooms, caller }, { task: id, reason }) => {
-      const outcome = await rooms.tasks.cancelOne(id, reason, caller.id);
+    run: async (context, { task: id, reason }) => {
+      await refuseForeignTask(context, id);
+      const outcome = await context.rooms.tasks.cancelOne(id, reason, context.caller.id);
       if (outcome === 'unknown') throw new ReeveError('TASK_UNKNOWN', { task: id });
       return { task_id: id, outcome };
     },

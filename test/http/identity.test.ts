@@ -207,3 +207,23 @@ test('who asks too often waits, by who it is and not by what it says it is; a cr
     expect.stringContaining('Everyone'),
   ]);
 });
+
+test('an author changes, submits and calls off its own tasks; those of others are for who runs the place', async () => {
+  const { door, room, admin, of } = await closed();
+  const ann = await of('author');
+  await room.users.add({ id: 'own-ben', roles: ['author'] });
+  const { token: ben } = await room.tokens.create({ user: 'own-ben', by: 'local' });
+  expect((await door.get('/api/v1/tasks', bearing(ann, post({ task: 'OWN-1', title: 'x' })))).status).toBe(201);
+  const asks = [
+    ['PATCH', '/api/v1/tasks/OWN-1', { title: 'y' }, 200],
+    ['POST', '/api/v1/tasks/OWN-1/submit', {}, 202],
+    ['POST', '/api/v1/tasks/OWN-1/cancel', {}, 200],
+  ] as const;
+  for (const [method, path, body, status] of asks) {
+    const by = async (token: string) => (await door.get(path, bearing(token, { ...post(body), method }))).status;
+    expect([path, await by(ben)]).toEqual([path, 403]);
+    expect([path, await by(ann)]).toEqual([path, status]);
+  }
+  await door.get('/api/v1/tasks', bearing(ann, post({ task: 'OWN-2', title: 'x' })));
+  expect((await door.get('/api/v1/tasks/OWN-2/cancel', bearing(admin, post({})))).status).toBe(200);
+});
