@@ -26,6 +26,7 @@ export interface MeasuredDaemon extends AsyncDisposable {
   readonly pid: number;
   readonly redisPid: number;
   readonly cwd: string;
+  readonly url: string;
   /** From the start of the process to the line that says it is ready. */
   readonly readyMs: number;
   /** Asks it to end; how long that took until nothing of it was left. */
@@ -53,7 +54,7 @@ export async function startDaemon(): Promise<MeasuredDaemon> {
     if (child.exitCode === null && child.signalCode === null) await stop();
     await rm(cwd, { recursive: true, force: true });
   };
-  return { pid: child.pid as number, redisPid, cwd, readyMs, stop, [Symbol.asyncDispose]: dispose };
+  return { pid: child.pid as number, redisPid, cwd, url, readyMs, stop, [Symbol.asyncDispose]: dispose };
 }
 
 function fail(code: number | string | null): never {
