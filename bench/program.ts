@@ -33,10 +33,14 @@ export interface MeasuredDaemon extends AsyncDisposable {
   stop(): Promise<number>;
 }
 
-export async function startDaemon(): Promise<MeasuredDaemon> {
+export async function startDaemon(more: readonly string[] = []): Promise<MeasuredDaemon> {
   const cwd = await mkdtemp(join(tmpdir(), 'reeve-bench-'));
   const began = performance.now();
-  const child = spawn(REEVE, ['daemon', '--http-port', '0'], { cwd, env: ENV, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(REEVE, ['daemon', '--http-port', '0', ...more], {
+    cwd,
+    env: ENV,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const exited = exitOf(child);
   const { url } = await Promise.race([saidReady(child), exited.then(fail)]);
   const readyMs = performance.now() - began;
