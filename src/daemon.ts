@@ -26,6 +26,7 @@ import { createLockRooms } from './lock-rooms.ts';
 import type { Logger } from './log.ts';
 import { mcpDoor } from './mcp/server.ts';
 import { createMetrics } from './metrics/metrics.ts';
+import { migrateAdeV1 } from './migration/ade-v1.ts';
 import { operations } from './operations/index.ts';
 import { invoke } from './operations/operation.ts';
 import type { Rooms } from './operations/rooms.ts';
@@ -257,6 +258,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     writeBack,
     ...identity,
     audit,
+    migrateAdeV1: (apply) => migrateAdeV1({ connection, keys, scripts, locks, clock }, apply),
     limits: new EndpointLimits({ scripts, keys, limits: () => endpointLimits(loaded().config.limits) }),
     clock,
     explain,

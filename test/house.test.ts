@@ -27,6 +27,7 @@ const ROOMS = [
   'coordinator',
   'identity',
   'jobs',
+  'migration',
   'ratelimit',
   'registry',
   'sync',
@@ -98,6 +99,8 @@ const ZONES: readonly Zone[] = [
     types: ['system'],
   },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
+  // Hands what older versions left to the rooms that keep it now.
+  { zone: 'migration', holds: ['migration/'], may: ['coordinator/locks', ...BASE] },
   { zone: 'ratelimit', holds: ['ratelimit/'], may: BASE },
   { zone: 'system', holds: ['system/'], may: BASE },
   // Explains a state of affairs, and so reads what all of coordination knows.

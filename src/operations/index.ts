@@ -7,6 +7,7 @@ import { delegationOperations } from './delegations.ts';
 import { eventOperations } from './events.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
+import { migrationOperations } from './migration.ts';
 import type { Operation } from './operation.ts';
 import { policyOperations } from './policies.ts';
 import { sessionOperations } from './sessions.ts';
@@ -44,4 +45,5 @@ export const operations: readonly Operation[] = [
   ...tokenOperations,
   ...sessionOperations,
   ...auditOperations,
+  ...migrationOperations,
 ];

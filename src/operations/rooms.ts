@@ -17,6 +17,7 @@ import type { Doorkeeper } from '../identity/doorkeeper.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Users } from '../identity/users.ts';
+import type { Step } from '../migration/ade-v1.ts';
 import type { EndpointLimits } from '../ratelimit/endpoint-limits.ts';
 import type { Library } from '../registry/library.ts';
 import type { ManifestWrite } from '../registry/manifest-edit.ts';
@@ -62,6 +63,8 @@ export interface Rooms {
   readonly audit: Audit;
   /** How often one may ask. */
   readonly limits: EndpointLimits;
+  /** Brings data of the first version into the form of this one; without `apply`, says what it would do. */
+  readonly migrateAdeV1: (apply: boolean) => Promise<readonly Step[]>;
   /** All assets of all sources. */
   readonly library: Library;
   readonly sync: Sync;

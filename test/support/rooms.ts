@@ -23,6 +23,7 @@ import { EventLog } from '../../src/events/event-log.ts';
 import { createTail } from '../../src/events/tail.ts';
 import { createIdentityRooms } from '../../src/identity-rooms.ts';
 import { silentLog } from '../../src/log.ts';
+import { migrateAdeV1 } from '../../src/migration/ade-v1.ts';
 import type { Rooms } from '../../src/operations/rooms.ts';
 import { EndpointLimits, type EndpointLimitsOptions } from '../../src/ratelimit/endpoint-limits.ts';
 import { type Connection, type ConnectionOptions, connectRedis } from '../../src/redis/connection.ts';
@@ -198,6 +199,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     keys,
     limits: () => more.limits ?? { 'tasks:create': noLimit, 'approvals:respond': noLimit },
   });
+  const migrate = (apply: boolean) => migrateAdeV1({ connection, keys, scripts, locks, clock }, apply);
   const audit = new Audit({ connection, keys, store });
   const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test' });
   const work = { ...gate, live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster, board };
@@ -208,6 +210,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     ...work,
     ...assets,
     ...identity,
+    migrateAdeV1: migrate,
     audit,
     limits,
     clock,
