@@ -4,10 +4,12 @@ import { USUAL_CRITICALITY } from './approvals/criticality.ts';
 import { DelegationStore } from './approvals/delegation-store.ts';
 import { PolicyStore } from './approvals/policy-store.ts';
 import { storePeople } from './approvals/store-people.ts';
-import type { Clock } from './clock.ts';
+import { type Clock, jittered } from './clock.ts';
 import type { Locks } from './coordinator/locks/locks.ts';
 import type { Tasks } from './coordinator/tasks/tasks.ts';
+import { reason } from './errors.ts';
 import type { Logger } from './log.ts';
+import { every, type Service } from './service.ts';
 import type { Config } from './settings.ts';
 import type { Store } from './store/database.ts';
 import type { LiveSettings } from './system/live-settings.ts';
@@ -28,6 +30,21 @@ export interface ApprovalRooms {
   readonly policies: PolicyStore;
   readonly delegations: DelegationStore;
 }
+
+/** How often what was left before the gate is asked for anew. */
+const ASK_AGAIN_MS = 15_000;
+
+/** Keeps nothing standing before the gate that somebody could be asked about. */
+export const asking = (
+  approvals: Approvals,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): Service =>
+  every('approvals', {
+    clock,
+    pauseMs: () => jittered(ASK_AGAIN_MS),
+    tick: () => approvals.askLeftOnce(),
+    onError: (error) => log.warn('asking anew failed', { problem: reason(error) }),
+  });
 
 /** The human gate, and the tasks that pass it. */
 export function createApprovalRooms(options: ApprovalRoomsOptions): ApprovalRooms {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createApprovalRooms } from './approval-rooms.ts';
+import { asking, createApprovalRooms } from './approval-rooms.ts';
 import { explainApprovals } from './approvals/explain-approvals.ts';
 import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
@@ -313,6 +313,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       counting,
       ...work.members,
       waking,
+      ...(spelling.mode === 'cluster' ? [] : [asking(gate.approvals, { clock, log: log.child('approvals') })]),
       jobRunner(jobs, { clock, log: log.child('jobs') }),
       auditDrain({ ...auditing, onDrained: () => tellGaps(auditing) }),
       archiver({ events, tail, store, clock, log: log.child('events') }),

@@ -50,6 +50,9 @@ export type AnswerOutcome =
   | { readonly approval: string; readonly state: TaskState; readonly again: boolean }
   | { readonly approval: string; readonly error: ReeveError };
 
+/** How many at a time are asked for anew. */
+const LEFT = 100;
+
 /** Whoever wrote a task that came in by a file. */
 const FILES = ['prd', 'api'];
 
@@ -107,6 +110,28 @@ export class Approvals implements Gate {
         log.warn('a task could not be submitted', { task: id, problem: reasonOf(error) }),
       );
     }
+  }
+
+  /**
+   * Asks for what was left standing before the gate: its approval did not hold when it was claimed, nobody could be asked
+   * then, or a daemon died between taking it in and asking. Answers with how many there were.
+   */
+  async askLeftOnce(): Promise<number> {
+    const { tasks } = this.#options;
+    const { connection, keys } = tasks.store;
+    const [redis, { head }] = [connection.commands, tasks.store.common()];
+    const oldest = async (state: TaskState) =>
+      (await redis.zrange(keys.tasksByState(state), '0', String(LEFT - 1))).filter((id) => id.startsWith(head));
+    const submitted = await oldest('SUBMITTED');
+    const drafts: string[] = [];
+    for (const id of await oldest('DRAFT')) {
+      const [author, at] = await redis.hmget(keys.taskMetadata(id), 'author_id', 'submitted_at');
+      if (FILES.includes(author ?? '') && !at) drafts.push(id);
+    }
+    const local = (ids: readonly string[]) => ids.map((id) => id.slice(head.length));
+    await this.ask(local(submitted), { drafts: false });
+    await this.ask(local(drafts), { drafts: true });
+    return submitted.length + drafts.length;
   }
 
   /** From draft to wherever it belongs: through the gate, or before people. */

@@ -21,6 +21,7 @@ const claim = (agent = 'ag-1') => room.tasks.work.claim({ agent });
 const edit = (task: string, description: string, editor = 'ann') =>
   room.tasks.amend([{ task_id: parseId('task', task), set: { description }, editor }]);
 const DATABASE = [{ type: parseId('resourceType', 'database'), id: 'main', mode: 'exclusive' as const }];
+const PROD = [{ ...DATABASE[0]!, id: 'prod' }];
 
 describe('a task of the API', () => {
   test('is a draft until it is submitted, asks one person where no policy is about it, and is handed out once that person agreed', async () => {
@@ -78,4 +79,30 @@ test('an edit voids the votes, and what was agreed to is not what is handed out 
   expect(await room.approve('T-1', 'rita')).toBe('APPROVED');
   await edit('T-1', 'even more');
   expect([await room.state('T-1'), await room.status('T-1')]).toEqual(['REVIEWING', 'blocked']);
+});
+
+describe('a task of the file', () => {
+  test('passes at once below the threshold, and waits for a person above it, where a policy asks, or with the flag off', async () => {
+    await room.add({ task_id: 'T-1', origin: 'prd' }, { task_id: 'T-2', origin: 'prd', resources: PROD });
+    expect([await room.state('T-1'), await room.state('T-2')]).toEqual(['APPROVED', 'REVIEWING']);
+    expect(await room.client.hget(room.keys.taskRisk('T-1'), 'auto_approvable')).toBe('true');
+    room.terms.policies = [policy({ policy_id: 'docs', task_types: ['docs'] })];
+    await room.add({ task_id: 'T-3', origin: 'prd', category: 'docs' });
+    expect(await room.state('T-3')).toBe('REVIEWING');
+    room.terms.isUnaskedAllowed = false;
+    await room.add({ task_id: 'T-4', origin: 'prd' });
+    expect(await room.state('T-4')).toBe('REVIEWING');
+    expect(await room.approve('T-2', 'rob')).toBe('APPROVED');
+    expect(await room.status('T-2')).toBe('pending');
+  });
+
+  test('that nobody can agree to waits, and is asked for once somebody can', async () => {
+    room.terms.policies = [policy({ policy_id: 'legal', required_roles: ['legal'] })];
+    await room.add({ task_id: 'T-1', origin: 'prd' });
+    expect([await room.state('T-1'), await room.status('T-1')]).toEqual(['SUBMITTED', 'blocked']);
+    await room.people({ id: 'lea', roles: ['legal'] });
+    expect(await room.approvals.askLeftOnce()).toBe(1);
+    expect(await room.approve('T-1', 'lea')).toBe('APPROVED');
+    await room.people({ id: 'lea', roles: ['legal'], isActive: false });
+  });
 });
