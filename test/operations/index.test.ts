@@ -39,7 +39,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     expect(name).toMatch(/^[a-z]+(\.[a-z_]+)+$/);
     expect(summary).toMatch(/^[A-Z][^\n]{5,90}[^.\n]$/);
     expect(http.path).toMatch(/^\/{1,2}[a-z]/);
-    expect(cli.words).toMatch(/^[a-z-]+( [a-z-]+)?$/);
+    expect(cli.words).toMatch(/^[a-z-]+( [a-z][a-z0-9-]*)?$/);
     expect(errors.filter((code) => !Object.hasOwn(ERRORS, code))).toEqual([]);
   });
 
