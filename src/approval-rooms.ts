@@ -23,6 +23,8 @@ export interface ApprovalRoomsOptions {
   readonly live: LiveSettings;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Which daemon it is: goes into audit rows. */
+  readonly service: string;
 }
 
 export interface ApprovalRooms {
@@ -48,10 +50,10 @@ export const asking = (
 
 /** The human gate, and the tasks that pass it. */
 export function createApprovalRooms(options: ApprovalRoomsOptions): ApprovalRooms {
-  const { config, store, tasks, locks, live, clock, log } = options;
+  const { config, store, tasks, locks, live, clock, log, service } = options;
   const { connection, keys } = tasks.store;
   const thresholds = () => live.get('risk:thresholds');
-  const policies = new PolicyStore({ store, clock, fromFile: () => config().policies });
+  const policies = new PolicyStore({ store, clock, service, fromFile: () => config().policies });
   const delegations = new DelegationStore({ store, connection, keys, clock });
   const criticality = () => config().criticality ?? USUAL_CRITICALITY;
   const approvals = new Approvals({

@@ -152,6 +152,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     live,
     clock,
     log: log.child('approvals'),
+    service: instance,
   });
 
   const identity = createIdentityRooms({

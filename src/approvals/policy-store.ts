@@ -1,3 +1,4 @@
+import { recordChange } from '../audit/intake.ts';
 import { type Clock, isoTime } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
 import { REVIEWER_POLICY, type ReviewerPolicy } from '../reviewer-policy.ts';
@@ -9,6 +10,8 @@ export interface PolicyStoreOptions {
   readonly clock: Clock;
   /** Those of the configuration; asked each time, for a reload replaces them. */
   readonly fromFile: () => readonly ReviewerPolicy[];
+  /** Which daemon writes: goes into audit rows. */
+  readonly service: string;
   readonly freshMs?: number;
 }
 
@@ -87,15 +90,19 @@ export class PolicyStore {
   }
 
   async #write(id: string, { version, body, active, by }: Written): Promise<void> {
-    const { store, clock } = this.#options;
+    const { store, clock, service } = this.#options;
     const row = { id, version, body: JSON.stringify(body), active, created_at: isoTime(clock), created_by: by };
     // Version and name together are the key: of two who write at once, one is refused.
-    const added = await store.db
-      .insertInto('policies')
-      .values(row)
-      .onConflict((taken) => taken.columns(['id', 'version']).doNothing())
-      .executeTakeFirst();
-    if (Number(added.numInsertedOrUpdatedRows ?? 0) === 0) throw new ReeveError('POLICY_CHANGED', { policy: id });
+    await store.db.transaction().execute(async (tx) => {
+      const added = await tx
+        .insertInto('policies')
+        .values(row)
+        .onConflict((taken) => taken.columns(['id', 'version']).doNothing())
+        .executeTakeFirst();
+      if (Number(added.numInsertedOrUpdatedRows ?? 0) === 0) throw new ReeveError('POLICY_CHANGED', { policy: id });
+      const action = active === 1 ? 'policy.set' : 'policy.remove';
+      await recordChange(tx, clock, service, { action, subject: `policy:${id}`, detail: { version, policy: body } });
+    });
     this.#latest = undefined;
   }
 

@@ -106,3 +106,19 @@ describe('a task of the file', () => {
     await room.people({ id: 'lea', roles: ['legal'], isActive: false });
   });
 });
+
+test('a policy has a new version with each change, and each change its row for the audit', async () => {
+  const first = policy({ policy_id: 'p', min_approvers: 2 });
+  expect(await room.policies.set(first, 'ada')).toMatchObject({ version: 1 });
+  expect(await room.policies.set(first, 'ada')).toMatchObject({ version: 1 });
+  expect(await room.policies.set({ ...first, min_approvers: 3 }, 'ada')).toMatchObject({ version: 2 });
+  await room.policies.remove('p', 'ada');
+  expect(await room.policies.inForce()).toEqual([]);
+  expect((await room.policies.history('p')).map(({ version, active }) => [version, active])).toEqual([
+    [1, true],
+    [2, true],
+    [3, false],
+  ]);
+  const rows = await room.store.db.selectFrom('audit_intake').select('body').execute();
+  expect(rows.filter(({ body }) => body.includes('policy:p'))).toHaveLength(3);
+});

@@ -57,7 +57,7 @@ export async function anApprovalRoom(): Promise<ApprovalRoom> {
   const store = await openStore({ dataDir: folder.path, clock, log: silentLog });
   const { tasks, locks, connection, keys } = base;
   const terms = usualTerms();
-  const policies = new PolicyStore({ store, clock, fromFile: () => terms.policies, freshMs: 0 });
+  const policies = new PolicyStore({ store, clock, service: 'test', fromFile: () => terms.policies, freshMs: 0 });
   const delegations = new DelegationStore({ store, connection, keys, clock });
   const thresholds = async () => terms.thresholds;
   const criticality = () => USUAL_CRITICALITY;

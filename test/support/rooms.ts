@@ -176,7 +176,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const board = new TaskBoard({ views, roster, staffing, events, tail, clock });
   const store = await aStore({ url: `sqlite:${join(await aDirectory(), 'test.db')}` });
   const approvalConfig = () => ({ policies: [], groups: {} });
-  const gate = createApprovalRooms({ config: approvalConfig, store, tasks, locks, live, clock, log });
+  const gate = createApprovalRooms({ config: approvalConfig, store, tasks, locks, live, clock, log, service: 'test' });
   const why = new Why([explainApprovals(gate.approvals, tasks), explainTasks(tasks, staffing), explainLocks(locks)]);
   const { config } = loadConfig({ env: {}, cwd: '/nonexistent' });
   const { sync, library, writeBack, webhook, ...assetRooms } = createAssetRooms({
