@@ -10,6 +10,7 @@ import type { Output } from '../src/cli/output.ts';
 import { type Given, loadConfig, maskedConfig } from '../src/config.ts';
 import { ReeveError } from '../src/errors.ts';
 import { operations } from '../src/operations/index.ts';
+import { REVIEWER_POLICY } from '../src/reviewer-policy.ts';
 import { listSettings, type Setting } from '../src/settings.ts';
 import { testFolder } from './support/folder.ts';
 import { capturedLog } from './support/log.ts';
@@ -26,6 +27,12 @@ const SAMPLES: Readonly<Record<string, readonly [unknown, unknown]>> = {
   'sync.schedule': ['5m', '0 3 * * 1'],
   'github.appInstallationId': ['1', '20'],
   'github.webhookId': [1, 20],
+  'approvals.policies': [[REVIEWER_POLICY.parse({ policy_id: 'one' })], [REVIEWER_POLICY.parse({ policy_id: 'two' })]],
+  'approvals.criticality': [
+    [{ pattern: 'database:*', criticality: 10, used_by: [] }],
+    [{ pattern: 'secret:*', criticality: 90, used_by: ['all'] }],
+  ],
+  'approvals.groups': [{ dba: ['ann'] }, { dba: ['ben', 'cid'] }],
   'github.apiUrl': ['https://one.example', 'http://two.example'],
 };
 

@@ -32,6 +32,8 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'agent show': ['cli-show'],
   'agent update': ['cli-show', '--max-tasks', '2'],
   next: ['--agent', 'cli-next', '--task', 'TASK-001'],
+  'batch claim': ['--agent', 'cli-several', '--count', '2'],
+  'batch done': ['CLI-several', '--agent', 'cli-several'],
   'task add': ['CLI-2', '--title', 'Two'],
   ...Object.fromEntries(['approve', 'show'].map((word) => [`approval ${word}`, [`CLI-${word}.1`]])),
   ...Object.fromEntries(
@@ -112,7 +114,7 @@ afterAll(async () => {
 
 /** One task for each word about one, with an agent that has it. */
 async function prepareWork(): Promise<void> {
-  const verbs = ['beat', 'done', 'drop', 'start', 'fail', 'finish', 'note'];
+  const verbs = ['beat', 'done', 'drop', 'start', 'fail', 'finish', 'note', 'several'];
   const tasks = ['1', ...verbs].map((name) => ({ task_id: `CLI-${name}`, title: name, priority: 9 }));
   const post = (path: string, body: unknown, method = 'POST') =>
     fetch(`${daemon.url}/api/v1${path}`, {
@@ -227,12 +229,10 @@ describe('without --json', () => {
     const { stdout } = await run('status');
     const [first, ...rest] = stdout.trimEnd().split('\n');
     expect(first).toMatch(/^ready version=\S+ address=http:\S+ project=odyssey uptime_seconds=\d+ identity=tokens$/);
-    expect(rest.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
-      'up name=redis',
-      'up name=store',
-      'up name=tasks',
-      'up name=assets',
-    ]);
+    const words = rest.map((line) => line.split(' ').slice(0, 2).join(' '));
+    expect(words.slice(0, 4)).toEqual(['up name=redis', 'up name=store', 'up name=tasks', 'up name=assets']);
+    expect(words.slice(4)).toContainEqual(expect.stringMatching(/^work total=/));
+    expect(stdout).not.toContain('\x1b');
   });
 
   test('a failure goes to standard error alone, with the next step', async () => {
