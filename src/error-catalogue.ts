@@ -259,7 +259,7 @@ export const ERRORS = {
     exit: EXIT.usage,
     actor: 'human',
     says: 'Redis at {address} drops keys when its memory is full (maxmemory-policy {policy}): a lock that is dropped could be had twice.',
-    next: 'redis-cli CONFIG SET maxmemory-policy noeviction   (and in redis.conf); or accept it: redis.allowEviction: true',
+    next: 'Run redis-cli CONFIG SET maxmemory-policy noeviction (and say so in redis.conf), or accept it: redis.allowEviction: true',
   },
   REDIS_KEY_FOREIGN: {
     title: 'Key of another kind',

@@ -53,7 +53,7 @@ describe('the catalogue', () => {
     const { operations } = await import('../src/operations/index.ts');
     const words = makeManifest(operations, '0.0.0').commands.map((command) => command.words.join(' '));
     const named = ROWS.flatMap(([, { next }]) =>
-      [...next.matchAll(/: reeve ((?:[a-z]+ ?)+)/g)].map(([, it = '']) => it.trim()),
+      [...next.matchAll(/: reeve ((?:[a-z-]+ ?)+)/g)].map(([, it = '']) => it.trim()),
     );
     expect(named.length).toBeGreaterThan(3);
     expect(named.filter((command) => !words.some((known) => `${command} `.startsWith(`${known} `)))).toEqual([]);

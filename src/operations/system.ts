@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { PERMISSIONS } from '../identity/permissions.ts';
 import { briefing } from '../system/briefing.ts';
 import { isHealthy } from '../system/doctor.ts';
 import { defineOperation, type Operation } from './operation.ts';
@@ -153,7 +154,7 @@ export const systemOperations: readonly Operation[] = [
     mcp: {
       tool: 'get_briefing',
       description:
-        'Start here. Returns who you are to reeve, the state of the project, the rules for working here, the commands there are and what to call next.',
+        'Start here. Returns who you are to reeve, the state of the project, the rules for working here, the commands for agents and what to call next.',
       readOnly: true,
       idempotent: true,
     },
@@ -161,7 +162,9 @@ export const systemOperations: readonly Operation[] = [
       briefing(
         await rooms.system.status(),
         caller.id,
-        operations.map(({ cli, summary }) => ({ command: `reeve ${cli.words}`, does: summary })),
+        operations
+          .filter(({ access }) => PERMISSIONS[access].agent !== 'no')
+          .map(({ cli, summary }) => ({ command: `reeve ${cli.words}`, does: summary })),
       ),
   }),
 ];

@@ -14,7 +14,7 @@ afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retry
 
 /** Stands in for the program systemd-notify and writes down what it was told: Node cannot listen where systemd does. */
 async function aListener() {
-  const bin = await aPathWith(join(folder, 'bin'));
+  const bin = await aPathWith(join(folder, 'bin'), 'redis-server', 'valkey-server');
   const heard = join(folder, 'heard');
   const script = `#!/bin/sh\n[ -n "$NOTIFY_SOCKET" ] && echo "$*" >> '${heard}'\n`;
   await writeFile(join(bin, 'systemd-notify'), script, { mode: 0o755 });
@@ -42,7 +42,7 @@ test('systemd hears of readiness, life, reload and stop', async () => {
 });
 
 test('a listener that is gone does not hold up anything', async () => {
-  const bin = await aPathWith(join(folder, 'bin'));
+  const bin = await aPathWith(join(folder, 'bin'), 'redis-server', 'valkey-server');
   await using daemon = await startDaemon({ cwd: folder, env: { PATH: bin, NOTIFY_SOCKET: '/run/nobody/listens' } });
 
   await daemon.logged('systemd-notify does not run');

@@ -138,10 +138,10 @@ describe('when there is none', () => {
 
   test('stops fetching when it is told to', async () => {
     for (const name of ['dpkg-deb', 'dpkg-query', 'ldd']) await aProgram(name, 'exit 0');
-    await aProgram('apt-get', `touch ${join(home, 'asked')}; exec sleep 60`);
+    await aProgram('apt-get', `: > ${join(home, 'asked')}; exec /bin/sleep 60`);
     const stop = new AbortController();
 
-    const finding = find({ path: `${join(home, 'bin')}:/usr/bin:/bin`, signal: stop.signal });
+    const finding = find({ signal: stop.signal });
     const ended = finding.catch((error: unknown) => error);
     await until('apt-get runs', () => existsSync(join(home, 'asked')));
     stop.abort();

@@ -98,6 +98,6 @@ test('only a person opens a task again that has ended, and it passes the gate an
   const ended = TRANSITIONS.filter(({ from }) => ['COMPLETED', 'REJECTED', 'CANCELLED'].includes(from));
   expect(ended.map(({ from, to, by }) => ({ from, to, by }))).toEqual([
     { from: 'COMPLETED', to: 'DRAFT', by: ['file'] },
-    { from: 'CANCELLED', to: 'DRAFT', by: ['file'] },
+    { from: 'CANCELLED', to: 'DRAFT', by: ['author', 'file'] },
   ]);
 });
