@@ -8,7 +8,7 @@ import { openBenchRedis } from './bench-redis.ts';
 export interface LockRoom extends AsyncDisposable {
   readonly locks: Locks;
   readonly waiter: Waiter;
-  /** One connection for the peers and the floor, of the kind that the locks have. */
+  /** One connection for the peers and the floor: plain ioredis, as their users have it. The locks' own sends what one turn asks for together. */
   readonly redis: Redis;
 }
 

@@ -105,10 +105,20 @@ const VARIABLE = /<(\w+)(?:\.(\w+))?>/;
 function builder(name: KeyName, options: KeyspaceOptions) {
   const kinds = params(name);
   const parts = pieces(name, options);
+  const [variable, ...more] = parts.filter((part) => typeof part !== 'string');
+  if (variable && more.length === 0 && !variable.half) return aroundOneId(variable.kind, parts);
   return (...values: readonly string[]) => {
     const ids = kinds.map((kind, at) => parseId(kind, values[at]));
     return parts.map((part) => (typeof part === 'string' ? part : text(part, ids[kinds.indexOf(part.kind)]!))).join('');
   };
+}
+
+/** Most keys are some text around one id, and are spelt with every call. */
+function aroundOneId(kind: IdKind, parts: readonly (string | Variable)[]) {
+  const at = parts.findIndex((part) => typeof part !== 'string');
+  const literal = (part: string | Variable | undefined) => (typeof part === 'string' ? part : '');
+  const [head, tail] = [literal(parts[at - 1]), literal(parts[at + 1])];
+  return (value: string) => head + parseId(kind, value) + tail;
 }
 
 function reader(name: KeyName, options: KeyspaceOptions) {

@@ -151,23 +151,27 @@ export function createScripts({ connection, keyspace, context }: ScriptsOptions)
     async run(script, keys, args, redis = connection.commands) {
       const { lua, sha } = script.source(variants[Number(connection.server.major >= 7)] as Variant);
       const named: Readonly<Record<string, string | readonly string[]>> = keys;
-      const given: (string | number)[] = script.keys.map((name) => named[name] as string);
+      const given: (string | number)[] = [];
+      for (const name of script.keys) given.push(named[name] as string);
       if (script.keyList) given.push(...(named[script.keyList] as readonly string[]));
       const count = given.length;
       encode(script.args, args, given);
       surroundings(script.context, context, given);
       try {
-        const raw = await redis.evalsha(sha, count, ...given).catch((error: unknown) => {
-          if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return redis.eval(lua, count, ...given);
-          throw error;
-        });
-        return decodedReply(script, raw);
+        return decodedReply(script, await redis.evalsha(sha, count, ...given));
+      } catch (error) {
+        if (!isUnknownScript(error)) throw redisFailure(error, connection.address) ?? error;
+      }
+      try {
+        return decodedReply(script, await redis.eval(lua, count, ...given));
       } catch (error) {
         throw redisFailure(error, connection.address) ?? error;
       }
     },
   };
 }
+
+const isUnknownScript = (error: unknown): boolean => error instanceof Error && error.message.startsWith('NOSCRIPT');
 
 function decodedReply<R>(script: { readonly name: string; readonly reply: (raw: unknown) => R }, raw: unknown): R {
   try {

@@ -75,10 +75,14 @@ export class LockScripts {
 
   /** Runs a call that may be repeated; once more if its reply was lost. */
   async run<R>(lock: LockRef, call: () => Promise<Reply<R>>): Promise<R> {
-    const { reply, told } = await call().catch((error: unknown) => {
-      if (error instanceof ReeveError && error.code === 'REDIS_REPLY_UNKNOWN') return call();
-      throw error;
-    });
+    let answer: Reply<R>;
+    try {
+      answer = await call();
+    } catch (error) {
+      if (!(error instanceof ReeveError && error.code === 'REDIS_REPLY_UNKNOWN')) throw error;
+      answer = await call();
+    }
+    const { reply, told } = answer;
     for (let at = 0; at + 1 < told.length; at += 2)
       await this.#tell(lock, told[at] as LockEvent, told[at + 1] as string);
     return reply;

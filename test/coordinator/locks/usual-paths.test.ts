@@ -124,7 +124,7 @@ describe('the usual paths do what the general ones do', () => {
       }),
       { numRuns: 60 },
     );
-  });
+  }, 120_000);
 });
 
 /** What came of each step in either house. */
