@@ -10,6 +10,7 @@ import { assetIn, checkHealth, type Health, parsePaths, type Walk } from './heal
 import { History } from './history.ts';
 import type { Hold } from './holds.ts';
 import { createManifestParser, PARSER_VERSION, type Parsed } from './manifest.ts';
+import { drainOutbox } from './outbox.ts';
 import type { ParsePool } from './parse-pool.ts';
 import type { PathRecord, Paths } from './path-record.ts';
 import { type Known, type Listing, makePlan, type Plan } from './plan.ts';
@@ -114,6 +115,11 @@ export class Registry {
 
   publish(publication: Publication): Promise<Published> {
     return publish(this.#publishing, publication);
+  }
+
+  /** Tells what a publish that was cut off after its transaction had still to tell. */
+  tellRest(): Promise<number> {
+    return drainOutbox(this.#publishing);
   }
 
   /** sync_status and last_error. Says nothing when a newer sync has begun: its word counts. */

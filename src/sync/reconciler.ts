@@ -200,9 +200,10 @@ async function list({ named, signal, onProgress }: Reconciler, commit: string, r
   return { listing: await candidates(listed, named.include), totalBytes };
 }
 
-/** A sync that was killed left the word 'syncing' behind. */
+/** A sync that was killed, or never heard that it had published, left events untold and the word 'syncing' behind. */
 async function settle({ registry, fence }: Reconciler, { dryRun }: SyncQuestion): Promise<void> {
   if (dryRun) return;
+  await registry.tellRest();
   const { sync_status } = await registry.state();
   if (sync_status !== 'idle') await registry.mark({ sync_status: 'idle', fence });
 }
