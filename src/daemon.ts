@@ -280,6 +280,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   });
   const httpDoor = httpServer({
     ...door,
+    requestMs: Math.round(door.requestSeconds * 1000),
     drainMs: door.drainSeconds * 1000,
     version,
     operations,

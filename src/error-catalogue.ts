@@ -69,6 +69,14 @@ export const ERRORS = {
     says: 'The request body is larger than {limitBytes} bytes.',
     next: 'Send less at once.',
   },
+  REQUEST_TOO_SLOW: {
+    title: 'Request too slow',
+    status: 408,
+    exit: EXIT.usage,
+    actor: 'caller',
+    says: 'The request had not arrived whole after {limitSeconds} seconds.',
+    next: 'Send it again, and without a break. http.requestSeconds says how long it may take.',
+  },
   UNSUPPORTED_MEDIA_TYPE: {
     title: 'Unsupported media type',
     status: 415,

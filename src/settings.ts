@@ -97,6 +97,10 @@ export const SETTINGS = z.strictObject({
     host: setting(z.string().min(1).default('127.0.0.1'), 'Address to listen on'),
     port: setting(z.int().min(0).max(65535).default(7420), 'Port to listen on; 0 takes any free one'),
     bodyLimitBytes: setting(z.int().min(1024).default(1_048_576), 'Largest request body accepted'),
+    requestSeconds: setting(
+      z.number().min(1).max(3600).default(30),
+      'How long a request may take to arrive, its body included; answers may take any time',
+    ),
     drainSeconds: setting(z.number().min(0).max(600).default(10), 'How long open requests may finish when stopping'),
   }),
 

@@ -1,3 +1,5 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asReeveError, ReeveError, toProblem } from '../errors.ts';
 
@@ -20,6 +22,30 @@ export function sendProblem(reply: FastifyReply, error: ReeveError): FastifyRepl
   if (problem.retry_after_seconds !== undefined)
     void reply.header('retry-after', Math.ceil(problem.retry_after_seconds));
   return reply.code(problem.status).type('application/problem+json').send(problem);
+}
+
+/** What never became a request: it came too slowly, or is not HTTP. There is no reply to write to, only the connection. */
+export function refuseBroken(error: NodeJS.ErrnoException, socket: Socket, requestMs: number): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return;
+  const problem = toProblem(brokenError(error, requestMs));
+  const body = JSON.stringify(problem);
+  const head = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+    'content-type: application/problem+json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ];
+  if (socket.writable) socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // At once: whoever does not send may not read either.
+  socket.destroy();
+}
+
+function brokenError(error: NodeJS.ErrnoException, requestMs: number): ReeveError {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ReeveError('REQUEST_TOO_SLOW', { limitSeconds: requestMs / 1000 }, { cause: error });
+  const isLarge = error.code === 'HPE_HEADER_OVERFLOW';
+  const problem = isLarge ? 'the headers are larger than 16 KiB' : 'this is not an HTTP request';
+  return new ReeveError('USAGE', { problem, hint: 'Speak HTTP/1.1.' }, { cause: error });
 }
 
 export const noSuchRoute = ({ method, url }: FastifyRequest, reply: FastifyReply): FastifyReply =>

@@ -9,13 +9,15 @@ import { type Service, service } from '../service.ts';
 import { callerOf, isLoopbackHost, refuseForeignPages } from './auth.ts';
 import { registerDocs } from './docs.ts';
 import { registerWebhook, type WebhookHandler } from './github.ts';
-import { noSuchRoute, requestError, sendProblem } from './problem.ts';
+import { noSuchRoute, refuseBroken, requestError, sendProblem } from './problem.ts';
 import { registerOperations } from './router.ts';
 
 export interface HttpOptions {
   readonly host: string;
   readonly port: number;
   readonly bodyLimitBytes: number;
+  /** How long a request may take to arrive, from its first byte to its last. */
+  readonly requestMs: number;
   readonly drainMs: number;
   readonly version: string;
   readonly operations: readonly Operation[];
@@ -113,10 +115,15 @@ const hasCallers = (app: FastifyInstance): Promise<boolean> =>
   new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count > 0)));
 
 function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals): FastifyInstance {
-  const { bodyLimitBytes, log, metrics, host, mounts } = options;
+  const { bodyLimitBytes, requestMs, log, metrics, host, mounts } = options;
   const { doorkeeper } = options.rooms;
   const app = Fastify({
     bodyLimit: bodyLimitBytes,
+    // Whoever sends byte by byte, or stops half-way, is cut off. It ends with the last byte of the request: what is answered
+    // slowly, such as a stream of events or a wait for a lock, is not meant.
+    requestTimeout: requestMs,
+    http: { headersTimeout: requestMs, connectionsCheckingInterval: Math.min(Math.ceil(requestMs / 2), MOST_LATE_MS) },
+    clientErrorHandler: (error, socket) => refuseBroken(error, socket, requestMs),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     // What is refused before any route is found, such as a path that is not well encoded.
@@ -173,6 +180,9 @@ function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals):
   }
   return app;
 }
+
+/** How much later than due a slow request may be noticed. */
+const MOST_LATE_MS = 5_000;
 
 function causeOf(error: ReeveError): string {
   return error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : error.message;

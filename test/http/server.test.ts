@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
@@ -360,4 +360,95 @@ test('a caller who hangs up does not keep the work waiting', async () => {
 
   expect(await asked).toMatchObject({ name: 'AbortError' });
   await aborted;
+});
+
+describe('a delivery that does not arrive', () => {
+  const head = (length: number) =>
+    `POST /webhook/github HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+  const deliveries = () => {
+    const seen: number[] = [];
+    const handle = async ({ body }: { body: Uint8Array }) => {
+      seen.push(body.byteLength);
+      return { status: 202, says: 'accepted', sources: [] };
+    };
+    return { seen, webhook: { handle, mostBytes: 1_000 } };
+  };
+
+  /** Sends the start, then nothing or a byte now and then; all that came back until the connection was closed. */
+  async function slowly(url: string, start: string, drip: boolean): Promise<string> {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    let answer = '';
+    socket.on('data', (data) => {
+      answer += data;
+    });
+    socket.on('error', () => {});
+    socket.write(start);
+    const closed = once(socket, 'close');
+    while (drip && socket.writable) {
+      socket.write('x');
+      await systemClock.sleep(40);
+    }
+    await closed;
+    return answer;
+  }
+
+  test.each([
+    ['its body comes byte by byte', head(900), true],
+    ['its body never comes', head(900), false],
+    ['its body stops half-way', `${head(900)}${'x'.repeat(400)}`, false],
+    ['its headers never end', 'POST /webhook/github HTTP/1.1\r\nhost: 127.0.0.1\r\n', false],
+    ['its headers come byte by byte', 'POST /webhook/github HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ', true],
+  ])('is cut off when %s', async (_what, start, drip) => {
+    const { seen, webhook } = deliveries();
+    const door = await anOpenDoor(await rooms(), { requestMs: 300, webhook });
+    const answer = await slowly(door.url, start, drip);
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'REQUEST_TOO_SLOW', status: 408 });
+    expect(seen).toEqual([]);
+    // Others were not kept out.
+    expect((await door.get('/webhook/github', { method: 'POST', body: 'whole' })).status).toBe(202);
+    expect(seen).toEqual([5]);
+  });
+
+  test('is refused for the size it says, before anything of it is kept, and for the size it turns out to have', async () => {
+    const { seen, webhook } = deliveries();
+    const door = await anOpenDoor(await rooms(), { webhook });
+    expect(await slowly(door.url, head(1_001), false)).toMatch(/^HTTP\/1\.1 413 /);
+    const chunked = `${head(0).replace(/content-length: 0/, 'transfer-encoding: chunked')}3e9\r\n${'x'.repeat(1_001)}`;
+    expect(await slowly(door.url, chunked, false)).toMatch(/^HTTP\/1\.1 413 /);
+    expect(seen).toEqual([]);
+  });
+
+  test('has nothing to do with an answer that takes long', async () => {
+    const slow = defineOperation({
+      name: 'test.slow',
+      summary: 'Answers late',
+      access: 'work',
+      input: z.object({}),
+      output: z.object({ late: z.boolean() }),
+      errors: [],
+      http: { method: 'POST', path: '/slow' },
+      cli: { words: 'slow', examples: ['reeve slow'] },
+      mcp: { tool: 'slow', description: 'Answers late.', readOnly: true, idempotent: true },
+      run: async () => {
+        await systemClock.sleep(1_000);
+        return { late: true };
+      },
+    });
+    const house = await rooms();
+    const door = await anOpenDoor(house, { requestMs: 200, operations: [...operations, slow] });
+    const listening = new AbortController();
+    const { signal } = listening;
+    const events = await door.get('/api/v1/events', { signal, headers: { accept: 'text/event-stream' } });
+    const answer = await door.get('/api/v1/slow', { method: 'POST' });
+    expect(await answer.json()).toMatchObject({ late: true });
+    // By now the stream of events is five times as old as a request may get, and still tells what happens.
+    await house.events.append('daemon:stopping', { pid: 4711, why: 'test' });
+    let heard = '';
+    const words = new TextDecoder();
+    const reader = events.body!.getReader();
+    while (!heard.includes('4711')) heard += words.decode((await reader.read()).value);
+    listening.abort();
+    expect(heard).toContain('daemon:stopping');
+  });
 });
