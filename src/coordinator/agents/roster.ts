@@ -67,6 +67,9 @@ export class Roster {
     const { connection, keys, places, clock } = this.#options;
     const redis = connection.commands;
     const key = keys.agent(agent);
+    // Its places come first: whoever sees it on the roster may drain it.
+    if (maxTasks !== undefined || !(await places.capacity(agent)))
+      await places.setCapacity(agent, { maxTasks: maxTasks ?? 1, status: 'active' });
     if (!['hash', 'none'].includes(await redis.type(key))) await redis.del(key);
     await redis.hsetnx(key, 'started_at', isoTime(clock));
     await redis.hsetnx(key, 'status', 'idle');
@@ -75,9 +78,6 @@ export class Roster {
     if (capabilities !== undefined) await redis.hset(key, 'capabilities', JSON.stringify(capabilities));
     await redis.expire(key, DAY);
     await redis.sadd(keys.knownAgents(), agent);
-    const known = await places.capacity(agent);
-    if (maxTasks !== undefined || !known)
-      await places.setCapacity(agent, { maxTasks: maxTasks ?? 1, status: 'active' });
     return (await this.show(agent)) as AgentCard;
   }
 
@@ -89,8 +89,11 @@ export class Roster {
 
   /** It finishes what it has and gets nothing new. */
   async setStatus(agent: string, status: AgentStatus): Promise<AgentCard | undefined> {
-    const set = await this.#options.places.setCapacity(agent, { status });
-    return set && this.show(agent);
+    const { places } = this.#options;
+    if (!(await this.show(agent))) return undefined;
+    // A plain client has a card and no places.
+    if (!(await places.setCapacity(agent, { status }))) await places.setCapacity(agent, { maxTasks: 1, status });
+    return this.show(agent);
   }
 
   async remove(agent: string): Promise<boolean> {
