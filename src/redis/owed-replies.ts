@@ -16,6 +16,7 @@ export interface OwedRepliesOptions {
 }
 
 const LOOKS_PER_PATIENCE = 4;
+const GONE: Sent = { isSettled: true, reject: () => {} };
 
 /**
  * The replies that a connection owes. A command that waits too long for its own fails, and so does a connection on which
@@ -76,9 +77,9 @@ export class OwedReplies {
     return this.#oldest < this.#sent.length;
   }
 
-  /** Moves on; makes room only when there is much to forget. */
+  /** Moves on; makes room only when there is much to forget. A command holds its reply, so that it is let go of at once. */
   #forgetSettled(): void {
-    while (this.#oldest < this.#sent.length && this.#sent[this.#oldest]!.isSettled) this.#oldest++;
+    while (this.#oldest < this.#sent.length && this.#sent[this.#oldest]!.isSettled) this.#sent[this.#oldest++] = GONE;
     if (this.#oldest < 1024) return;
     this.#sent = this.#sent.slice(this.#oldest);
     this.#since = this.#since.slice(this.#oldest);

@@ -84,21 +84,18 @@ export class Catalogue {
 
   /** Undefined: another generation is current meanwhile; ask again. */
   async #matches(words: readonly string[], category: Category | undefined) {
-    const asked = this.#client().pipeline();
-    asked.hget(this.#keys.assetSearchIndex(), 'generation');
-    if (this.#generation) {
-      for (const word of words) {
-        const [from, to] = prefixRange(word);
-        asked.zrangebylex(this.#keys.assetSearchWords(this.#generation), from, to, 'LIMIT', 0, MOST_ENTRIES + 1);
-      }
-    }
-    const [current, ...found] = await answers(asked);
-    if (typeof current !== 'string') return { ids: [], isCut: false };
+    const redis = this.#client();
+    const generation = this.#generation;
+    const [current, ...found] = await Promise.all([
+      redis.hget(this.#keys.assetSearchIndex(), 'generation'),
+      ...(generation === undefined ? [] : words.map((word) => this.#entries(redis, word, generation))),
+    ]);
+    if (current === null) return { ids: [], isCut: false };
     if (current !== this.#generation) {
       this.#generation = current;
       return undefined;
     }
-    const lists = (found as string[][]).map((members, at) => ({
+    const lists = found.map((members, at) => ({
       word: words[at]!,
       isBroad: members.length > MOST_ENTRIES,
       scores: scoresOf(members, words[at]!, category),
@@ -109,6 +106,11 @@ export class Catalogue {
     const broad = narrow.length > 0 ? lists.filter(({ isBroad }) => isBroad).map(({ word }) => word) : [];
     const kept = broad.length > 0 ? await this.#withWords(scores, broad, current) : scores;
     return { ids: ranked(kept), isCut: narrow.length === 0 };
+  }
+
+  #entries(redis: RedisClient, word: string, generation: string): Promise<string[]> {
+    const [from, to] = prefixRange(word);
+    return redis.zrangebylex(this.#keys.assetSearchWords(generation), from, to, 'LIMIT', 0, MOST_ENTRIES + 1);
   }
 
   /** Of these, the ones that also have words which are too common to read the lists of. */
@@ -140,14 +142,6 @@ export class Catalogue {
     for (const json of found) if (json) items.push(JSON.parse(json) as Summary);
     return { generation, items };
   }
-}
-
-/** The answers of a pipeline; the first failure, if one failed. */
-async function answers(pipeline: { exec(): Promise<[Error | null, unknown][] | null> }): Promise<unknown[]> {
-  return ((await pipeline.exec()) ?? []).map(([error, answer]) => {
-    if (error) throw error;
-    return answer;
-  });
 }
 
 /** A whole word tells twice as much as the beginning of one. */

@@ -1,3 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { OwedReplies } from '../../src/redis/owed-replies.ts';
 
@@ -39,6 +42,11 @@ function aConnection() {
     }
   };
   return { owed, send, look, looks, state };
+}
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
 }
 
 describe('a command whose reply is owed', () => {
@@ -88,6 +96,22 @@ describe('a command whose reply is owed', () => {
 
     expect(command.failure).toBe('Command timed out');
     expect(state.givenUp).toBe(1);
+  });
+
+  test('and has come is not kept: a reply may be large', async () => {
+    const { owed, send } = aConnection();
+    const answered = (() => {
+      const command = { isSettled: false, reject: () => {} };
+      owed.add(command);
+      command.isSettled = true;
+      return new WeakRef(command);
+    })();
+    send();
+    // Until the turn ends that made it, a weak reference is a strong one.
+    await nextTurn();
+    collectGarbage();
+
+    expect(answered.deref()).toBeUndefined();
   });
 
   test('is let go when the connection ends', async () => {
