@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Answer } from '../approvals/approvals.ts';
+import type { Answer } from '../approvals/answers.ts';
 import { type AnswerAction, type ApprovalRequest, approvalIdSchema, reviewerSchema } from '../approvals/request.ts';
 import { taskIdSchema } from '../coordinator/tasks/task.ts';
 import { ReeveError } from '../errors.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { AnswerOutcome } from '../../src/approvals/approvals.ts';
+import type { AnswerOutcome } from '../../src/approvals/answers.ts';
 import type { AnswerAction } from '../../src/approvals/request.ts';
 import { configHash } from '../../src/coordinator/tasks/config-hash.ts';
 import { parseId } from '../../src/redis/ids.ts';

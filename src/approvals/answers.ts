@@ -1,0 +1,160 @@
+import { type Clock, isoTime } from '../clock.ts';
+import type { TaskState } from '../coordinator/tasks/task.ts';
+import type { Tasks } from '../coordinator/tasks/tasks.ts';
+import { ReeveError } from '../errors.ts';
+import { petitionOf } from './assessor.ts';
+import { canBeMet, inPlaceOf } from './assignment.ts';
+import { MOST_HOPS } from './delegation.ts';
+import type { DelegationStore } from './delegation-store.ts';
+import type { ApprovalDesk } from './desk.ts';
+import { whyNot } from './eligibility.ts';
+import { objection } from './objection.ts';
+import { canReview, goesBy, type People, type Person } from './people.ts';
+import { type AnswerAction, type ApprovalRequest, needsSchema } from './request.ts';
+import type { Risk, RiskThresholds } from './risk.ts';
+import { delegate, respond, withdraw } from './scripts.ts';
+
+export interface AnswersOptions {
+  readonly tasks: Tasks;
+  readonly desk: ApprovalDesk;
+  readonly delegations: DelegationStore;
+  readonly people: People;
+  readonly thresholds: () => Promise<RiskThresholds>;
+  /** Seconds that people have to answer. */
+  readonly timeout: () => Promise<number>;
+  readonly clock: Clock;
+}
+
+export interface Answer {
+  readonly approval: string;
+  readonly action: AnswerAction;
+  readonly reason: string;
+  /** Config hash of what was looked at; none: whatever it is now. */
+  readonly hash?: string | undefined;
+}
+
+/** How one answer fared: the state of its task since, or what stood against it. */
+export type AnswerOutcome =
+  | { readonly approval: string; readonly state: TaskState; readonly again: boolean }
+  | { readonly approval: string; readonly error: ReeveError };
+
+/** What people say to what they were asked, and what follows from it. */
+export class Answers {
+  readonly #options: AnswersOptions;
+
+  constructor(options: AnswersOptions) {
+    this.#options = options;
+  }
+
+  /** Answers: all of them, or none. Dry: only says what would stand against each. */
+  async answer(by: string, answers: readonly Answer[], { isDry = false } = {}): Promise<AnswerOutcome[]> {
+    const { tasks, people } = this.#options;
+    const everyone = await people.all();
+    const refused = await Promise.all(answers.map((one) => this.#refuse(by, one, everyone)));
+    const isBad = refused.some((error) => error !== undefined);
+    const args = {
+      ...tasks.store.common(),
+      by,
+      answers: answers.map(({ approval, action, reason, hash = '' }) => ({ approval, action, reason, hash })),
+      dry: Number(isDry || isBad),
+    };
+    const replies = await tasks.store.scripts.run(respond, {}, args);
+    return answers.map(({ approval }, at) => {
+      const error = refused[at] ?? objection(replies[at] as string[], approval, by);
+      if (error) return { approval, error };
+      const [word, state = 'REVIEWING'] = replies[at] as string[];
+      return { approval, state: state as TaskState, again: word === 'SAME' };
+    });
+  }
+
+  /** Several at once. What is critical wants a look of its own. */
+  async answerAll(by: string, answers: readonly Answer[], { isDry = false } = {}): Promise<AnswerOutcome[]> {
+    const { critical } = await this.#options.thresholds();
+    const found = await Promise.all(answers.map(({ approval }) => this.#options.desk.find(approval)));
+    const isCritical = (at: number) => (found[at]?.risk ?? 0) >= critical;
+    const hasCritical = answers.some((_, at) => isCritical(at));
+    const outcomes = await this.answer(by, answers, { isDry: isDry || hasCritical });
+    return outcomes.map((one, at) => {
+      if ('error' in one || !isCritical(at)) return one;
+      const why = 'its risk is critical, and what is critical is answered by itself';
+      return {
+        approval: one.approval,
+        error: new ReeveError('APPROVAL_DENIED', { caller: by, approval: one.approval, why }),
+      };
+    });
+  }
+
+  async withdraw(approval: string, by: string, reason: string): Promise<TaskState> {
+    const { tasks, timeout } = this.#options;
+    const due_us = (await timeout()) * 1_000_000;
+    const reply = await tasks.store.scripts.run(
+      withdraw,
+      {},
+      { ...tasks.store.common(), approval, by, reason, due_us },
+    );
+    const error = objection(reply, approval, by);
+    if (error) throw error;
+    return reply[0] as TaskState;
+  }
+
+  /** Passes a question on by hand. Answers with the request that the other one has since. */
+  async delegate(approval: string, by: string, { to, reason }: { to: string; reason: string }): Promise<string> {
+    const { tasks, people, timeout } = this.#options;
+    const denied = (why: string) => new ReeveError('APPROVAL_DENIED', { caller: by, approval, why });
+    const [request, everyone] = [await this.#options.desk.get(approval), await people.all()];
+    const why = request.status === 'PENDING' ? await this.#whyNot(by, request, everyone) : undefined;
+    if (why) throw denied(why);
+    const person = everyone.find((one) => goesBy(one, to));
+    if (!person || !canReview(person)) throw denied(`${to} cannot answer in anybody's place`);
+    const { delegation_chain: chain } = request;
+    if (chain.some((one) => goesBy(person, one))) throw denied(`${to} had it already`);
+    if (chain.length > MOST_HOPS) throw denied(`it was passed on ${MOST_HOPS} times already`);
+    const { connection, keys } = tasks.store;
+    const before = (await connection.commands.hget(keys.taskApprovalStats(request.task_id), 'needs')) ?? '[]';
+    const needs = inPlaceOf(needsSchema.parse(JSON.parse(before)), request.reviewer_id, person.id);
+    const short = needs.find((need) => !canBeMet(need));
+    if (short) throw denied(`then ${short.policy_id} could not find ${short.min} different people`);
+    const reply = await tasks.store.scripts.run(
+      delegate,
+      {},
+      {
+        ...tasks.store.common(),
+        approval,
+        by,
+        to: person.id,
+        to_name: person.name,
+        reason,
+        before,
+        needs: JSON.stringify(needs),
+        due_us: (await timeout()) * 1_000_000,
+      },
+    );
+    const error = objection(reply, approval, by);
+    if (error) throw error;
+    return reply[1] ?? '';
+  }
+
+  /** Whether the one who answers may still do so, by the roles and delegations of this moment. */
+  async #refuse(by: string, { approval }: Answer, everyone: readonly Person[]): Promise<ReeveError | undefined> {
+    const request = await this.#options.desk.find(approval);
+    // Settled or unknown: the script says so, in its own words.
+    if (request?.status !== 'PENDING') return undefined;
+    const why = await this.#whyNot(by, request, everyone);
+    return why ? new ReeveError('APPROVAL_DENIED', { caller: by, approval, why }) : undefined;
+  }
+
+  async #whyNot(by: string, request: ApprovalRequest, people: readonly Person[]): Promise<string | undefined> {
+    const { delegations, tasks, clock } = this.#options;
+    const { delegation_chain: chain, risk, task_id } = request;
+    const { needs } = await this.#options.desk.tally(task_id);
+    const plain = { needs, people, chain, at: isoTime(clock), isByHand: request.by_hand !== undefined };
+    const nothing = { type: '', resources: [], risk, authorRoles: [] };
+    if (chain.length < 2) return whyNot(by, { ...plain, delegations: [], petition: nothing });
+    const local = task_id.slice(tasks.store.common().head.length);
+    const task = (await tasks.views.tasks([local])).get(local);
+    const petition = task ? { ...petitionOf(task, NO_RISK, []), risk } : nothing;
+    return whyNot(by, { ...plain, delegations: await delegations.all(), petition });
+  }
+}
+
+const NO_RISK: Risk = { score: 0, exact: 0, level: 'LOW', factors: [], assessed_by: '' };
