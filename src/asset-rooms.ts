@@ -60,7 +60,7 @@ export function createAssetRooms(options: AssetRoomsOptions): AssetRooms {
     const { guards } = config.assets;
     return {
       made,
-      registry: new Registry({ connection, mode, namespace, pool, guards, keepEvents: config.events.keep }),
+      registry: new Registry({ connection, mode, namespace, pool, guards, keepEvents: config.events.most }),
     };
   });
   const keysOf = (namespace: string | undefined) => keyspace({ mode, ...(namespace !== undefined && { namespace }) });

@@ -5,7 +5,7 @@ import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
 import { Audit } from './audit/audit.ts';
 import { auditDrain } from './audit/drain.ts';
-import { tellGaps } from './audit/gap-check.ts';
+import { auditLogger } from './audit/gap-check.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Loaded, maskedConfig } from './config.ts';
 import { countLocks } from './coordinator/locks/count-locks.ts';
@@ -16,9 +16,11 @@ import { type DataDirHold, holdDataDir } from './data-dir.ts';
 import { checklist } from './diagnosis.ts';
 import { ReeveError, reason } from './errors.ts';
 import { archiver } from './events/archiver.ts';
+import { streamHealth } from './events/behind.ts';
 import type { EventName, Payload } from './events/catalogue.ts';
 import { EventLog } from './events/event-log.ts';
 import { createTail } from './events/tail.ts';
+import { trimmer } from './events/trimmer.ts';
 import { httpServer } from './http/server.ts';
 import { createIdentityRooms } from './identity-rooms.ts';
 import { Jobs, jobRunner } from './jobs/jobs.ts';
@@ -91,7 +93,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   const store = createStore({ url: config.store.url, dataDir, clock, log: log.child('store') });
 
   const spelling: KeyspaceOptions = { mode: config.redis.mode === 'cluster' ? 'cluster' : 'standalone', project };
-  const context = () => ({ shift_us: 0, keep: config.events.keep, source: instance });
+  const context = () => ({ shift_us: 0, keep: config.events.most, source: instance });
   const scripts = createScripts({ connection, keyspace: spelling, context });
   const keys = keyspace(spelling);
   const events = new EventLog({ connection, keys, scripts });
@@ -165,6 +167,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     service: instance,
   });
 
+  const streams = { connection, events, store, ...config.events };
   const audit = new Audit({ connection, keys, store });
   const auditing = { connection, keys, store, events, clock, log: log.child('audit'), worker: randomUUID() };
 
@@ -207,6 +210,13 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         await store.check();
         return { dialect: store.dialect };
       },
+    },
+    {
+      name: 'events',
+      required: false,
+      embedded: isEmbedded,
+      address: () => connection.address,
+      check: () => streamHealth(streams),
     },
     work.dependency,
     ...sourceDependencies(assets.sync, !isDirNamed),
@@ -317,8 +327,10 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       waking,
       ...(spelling.mode === 'cluster' ? [] : [asking(gate.approvals, { clock, log: log.child('approvals') })]),
       jobRunner(jobs, { clock, log: log.child('jobs') }),
-      auditDrain({ ...auditing, onDrained: () => tellGaps(auditing) }),
+      auditDrain(auditing),
+      auditLogger({ ...auditing, tail }),
       archiver({ events, tail, store, clock, log: log.child('events') }),
+      trimmer({ ...streams, tail, clock, log: log.child('events') }),
       mcpLife,
       httpDoor,
       assets.life,

@@ -293,6 +293,14 @@ export const ERRORS = {
     says: 'The script {script} answered something it should not: {problem}',
     next: 'Another version of reeve may share this Redis. Run: reeve doctor',
   },
+  EVENTS_BEHIND: {
+    title: 'Events pile up',
+    status: 503,
+    exit: EXIT.unavailable,
+    actor: 'human',
+    says: 'The event stream {stream} holds {length} entries of at most {most}, for {reader} does not read on.',
+    next: 'See why in the log. If nobody needs that group any more: redis-cli XGROUP DESTROY {key} {reader}',
+  },
   STORE_UNAVAILABLE: {
     title: 'Database unavailable',
     status: 503,

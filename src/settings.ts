@@ -302,7 +302,14 @@ export const SETTINGS = z.strictObject({
   }),
 
   events: section('The event streams', {
-    keep: setting(z.int().min(100).default(10_000), 'About how many entries each stream keeps in Redis'),
+    keep: setting(
+      z.int().min(100).default(10_000),
+      'About how many entries each stream keeps in Redis, once all consumers and the archive have them',
+    ),
+    most: setting(
+      z.int().min(1_000).default(500_000),
+      'How many it may hold while a consumer is behind; beyond it the oldest go unread. About 250 bytes each',
+    ),
   }),
 });
 

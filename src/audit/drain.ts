@@ -28,13 +28,8 @@ const JOB = 'audit-drain';
 const HOLD_MS = 60_000;
 const TELL_HEAD_MS = 60_000;
 
-export interface AuditDrainOptions extends DrainOptions {
-  /** Called after rows were written. */
-  readonly onDrained: () => Promise<void>;
-}
-
 /** Copies audit rows to the store, one daemon at a time. Rows lie in Redis, untrimmed, for as long as it cannot. */
-export function auditDrain(options: AuditDrainOptions): Service {
+export function auditDrain(options: DrainOptions): Service {
   let isFailing = false;
   let told = 0;
   return every('audit drain', {
@@ -43,7 +38,6 @@ export function auditDrain(options: AuditDrainOptions): Service {
     tick: async (signal) => {
       // A look costs next to nothing; the lock and the transaction do not.
       const drained: Drained = (await isAnything(options)) ? await drainAlone(options, signal) : { rows: 0 };
-      if (drained.rows > 0) await options.onDrained();
       if (isFailing) options.log.info('draining the audit works again');
       isFailing = false;
       const isTime = options.clock.now() - told >= TELL_HEAD_MS;

@@ -8,9 +8,14 @@ export interface Waiting {
   readonly entry: AuditEntry;
 }
 
-/** The oldest rows that scripts left in Redis. */
-export async function readOutbox({ commands }: Connection, keys: Keyspace, count: number): Promise<Waiting[]> {
-  const entries = await commands.xrange(keys.auditOutbox(), '-', '+', 'COUNT', count);
+/** The oldest rows that scripts left in Redis, or the oldest from an id on. */
+export async function readOutbox(
+  { commands }: Connection,
+  keys: Keyspace,
+  count: number,
+  from = '-',
+): Promise<Waiting[]> {
+  const entries = await commands.xrange(keys.auditOutbox(), from, '+', 'COUNT', count);
   return entries.map(([id, flat]) => ({ id, entry: decode(flat) }));
 }
 

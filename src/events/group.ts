@@ -1,11 +1,17 @@
+import { z } from 'zod';
 import type { Connection } from '../redis/connection.ts';
 import type { ReeveEvent, StreamName } from './catalogue.ts';
 import { decodeEntry } from './entry.ts';
 import type { EventLog } from './event-log.ts';
 
-/** The consumer groups of the seed: each gets every event of a stream once, however many consumers share the work. */
-export const GROUPS = ['notification-service', 'audit-logger', 'webhook-dispatcher', 'analytics-pipeline'] as const;
-export type GroupName = (typeof GROUPS)[number];
+/** The consumer groups and what each reads: it gets every event of a stream once, however many consumers share the work. */
+export const GROUPS = {
+  'notification-service': ['task', 'approval', 'lock', 'system'],
+  'audit-logger': ['task', 'approval', 'lock'],
+  'webhook-dispatcher': ['task', 'approval', 'lock', 'system'],
+  'analytics-pipeline': ['task', 'approval', 'lock', 'work'],
+} as const satisfies Record<string, readonly StreamName[]>;
+export type GroupName = keyof typeof GROUPS;
 
 export interface GroupOptions {
   readonly connection: Connection;
@@ -35,7 +41,16 @@ export class GroupConsumer {
   }
 
   /** New events for this consumer, at most `count`; they are its own until acknowledged. */
-  async take(count: number): Promise<ReeveEvent[]> {
+  take(count: number): Promise<ReeveEvent[]> {
+    return this.#read('>', count);
+  }
+
+  /** What it took before and has not acknowledged, oldest first. */
+  mine(count: number): Promise<ReeveEvent[]> {
+    return this.#read('0', count);
+  }
+
+  async #read(from: '>' | '0', count: number): Promise<ReeveEvent[]> {
     const { connection, group, consumer } = this.#options;
     const read = await connection.commands.xreadgroup(
       'GROUP',
@@ -45,7 +60,7 @@ export class GroupConsumer {
       count,
       'STREAMS',
       this.#key,
-      '>',
+      from,
     );
     return this.#decode(read?.[0]?.[1] ?? []);
   }
@@ -78,6 +93,15 @@ export class GroupConsumer {
     await connection.commands.xack(this.#key, group, ...events.map(({ id }) => id));
   }
 
+  /** Forgets consumers that have nothing left and were not heard of for so long: each life of a daemon has a new name. */
+  async forgetGone(idleMs: number): Promise<number> {
+    const { connection, group, consumer } = this.#options;
+    const known = facts.parse(await connection.commands.xinfo('CONSUMERS', this.#key, group));
+    const gone = known.filter(({ name, pending, idle }) => name !== consumer && pending === 0 && idle >= idleMs);
+    for (const { name } of gone) await connection.commands.xgroup('DELCONSUMER', this.#key, group, name);
+    return gone.length;
+  }
+
   get #key(): string {
     return this.#options.events.key(this.#options.stream);
   }
@@ -91,3 +115,10 @@ export class GroupConsumer {
 }
 
 type Entry = [id: string, fields: string[] | null];
+
+const facts = z.array(z.array(z.unknown()).transform((flat) => consumerFacts.parse(pairs(flat))));
+const consumerFacts = z.object({ name: z.string(), pending: z.number(), idle: z.number() });
+
+/** What XINFO answers, as it answers it: names and values in turn. */
+export const pairs = (flat: readonly unknown[]): Record<string, unknown> =>
+  Object.fromEntries(Array.from({ length: flat.length / 2 }, (_, at) => [String(flat[at * 2]), flat[at * 2 + 1]]));

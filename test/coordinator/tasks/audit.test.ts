@@ -63,16 +63,25 @@ test('the audit-logger finds a change whose row is gone, before and after the dr
   const options = { connection, keys, events, store, clock: systemClock, log: silentLog, worker: 'test' };
   await room.add('A', 'B');
   await tasks.work.claim({ agent: 'ann' });
-  expect(await checkOnce(options)).toEqual({ checked: 1, gaps: [] });
+  expect(await checkOnce(options)).toEqual({ checked: 2, gaps: [] });
 
   await tasks.work.complete({ task: 'A', agent: 'ann' });
   await drainOnce(options);
-  expect(await checkOnce(options)).toEqual({ checked: 1, gaps: [] });
+  expect(await checkOnce(options)).toEqual({ checked: 2, gaps: [] });
 
   await tasks.work.claim({ agent: 'ann' });
   const [[gone]] = (await client.xrevrange(keys.auditOutbox(), '+', '-', 'COUNT', 1)) as [[string, string[]]];
   await client.xdel(keys.auditOutbox(), gone);
   const { gaps } = await checkOnce(options);
-  expect(gaps).toEqual([{ task: 'B', at: expect.any(String), from: 'APPROVED', to: 'APPLYING' }]);
+  expect(gaps).toEqual([
+    {
+      event: 'task:state_changed',
+      at: expect.any(String),
+      subject: 'task:B',
+      task: 'B',
+      from: 'APPROVED',
+      to: 'APPLYING',
+    },
+  ]);
   expect(await new Audit(options).verify([])).toMatchObject({ ok: true });
 });
