@@ -77,9 +77,9 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
   const { store } = tasks;
   const functions = new TaskFunctions({ store, locks, keyspace: spelling, limits, context, version, clock, log });
   const roster = new Roster({ connection, keys: keyspace(spelling), places: locks, clock });
-  const { views } = tasks;
+  const { views, pauses } = tasks;
   const staffing = new Staffing({ roster, views, waiting: () => taskDesk.waiting(), clock });
-  const board = new TaskBoard({ views, roster, staffing, events, tail, clock });
+  const board = new TaskBoard({ views, pauses, roster, staffing, events, tail, clock });
   const bridge = createPrdBridge({ path: prd.path, sink: tasks, clock, log: options.log.child('prd') });
   const sample = service('tasks', async () => {
     if (await makeSample(prd)) options.log.info('sample tasks made', { path: prd.path });

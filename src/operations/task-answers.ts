@@ -48,6 +48,7 @@ export const detailShape = z
     waits_for: z.array(z.string()).describe('Dependencies that are still open'),
     releases: z.array(z.string()).describe('Who waits for it'),
     parked_on: z.string().optional(),
+    paused_by: z.string().optional().describe('all, a type of agent, or resource:TYPE:ID'),
     delayed_until: z.string().optional(),
     quarantine: z.string().optional(),
     lock_id: z.string().optional(),

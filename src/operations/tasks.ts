@@ -207,7 +207,7 @@ export const taskOperations: readonly Operation[] = [
     run: async ({ rooms, caller }, { what, reason, until }) => {
       const ends = until ? Math.ceil(Date.parse(until) / 1000) : 0;
       const at = new Date(rooms.clock.now()).toISOString();
-      return { what, paused: true, listed: await rooms.tasks.pause(what, { by: caller.id, at, reason, ends }) };
+      return { what, paused: true, listed: await rooms.tasks.pauses.pause(what, { by: caller.id, at, reason, ends }) };
     },
   }),
   defineOperation({
@@ -224,6 +224,6 @@ export const taskOperations: readonly Operation[] = [
       view: 'verdict',
       examples: ['reeve resume', 'reeve resume resource:database:prod'],
     },
-    run: async ({ rooms }, { what }) => ({ what, paused: false, listed: await rooms.tasks.resume(what) }),
+    run: async ({ rooms }, { what }) => ({ what, paused: false, listed: await rooms.tasks.pauses.resume(what) }),
   }),
 ];

@@ -171,9 +171,9 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock: systemClock });
   const roster = new Roster({ connection, keys, places: locks, clock: systemClock });
-  const { views } = tasks;
+  const { views, pauses } = tasks;
   const staffing = new Staffing({ roster, views, waiting: () => taskDesk.waiting(), clock });
-  const board = new TaskBoard({ views, roster, staffing, events, tail, clock });
+  const board = new TaskBoard({ views, pauses, roster, staffing, events, tail, clock });
   const store = await aStore({ url: `sqlite:${join(await aDirectory(), 'test.db')}` });
   const approvalConfig = () => ({ policies: [], groups: {} });
   const gate = createApprovalRooms({ config: approvalConfig, store, tasks, locks, live, clock, log, service: 'test' });

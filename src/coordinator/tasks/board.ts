@@ -5,11 +5,13 @@ import type { Tail } from '../../events/tail.ts';
 import { type Service, service } from '../../service.ts';
 import type { Roster } from '../agents/roster.ts';
 import { type Forecast, forecast } from './forecast.ts';
+import type { Pauses } from './pauses.ts';
 import type { Staffing, Unserved } from './staffing.ts';
 import type { ProgressField, TaskViews } from './task-view.ts';
 
 export interface BoardOptions {
   readonly views: TaskViews;
+  readonly pauses: Pauses;
   readonly roster: Roster;
   readonly staffing: Staffing;
   readonly events: EventLog;
@@ -65,7 +67,7 @@ export class TaskBoard {
   }
 
   async look(): Promise<Board> {
-    const { views, roster, staffing, clock } = this.#options;
+    const { views, pauses: paused, roster, staffing, clock } = this.#options;
     this.#remembered ??= this.#remember().catch((error: unknown) => {
       this.#remembered = undefined;
       throw error;
@@ -75,7 +77,7 @@ export class TaskBoard {
       views.progress(),
       roster.list(),
       views.errors(ERRORS),
-      views.pauses(),
+      paused.list(),
       staffing.unserved(),
     ]);
     const remaining = counts.pending + counts.blocked + counts.in_progress;

@@ -1,7 +1,8 @@
 import type { Action, Explainer, Explanation, Hold } from '../../hold.ts';
 import { isId } from '../../redis/ids.ts';
+import type { PauseOf } from './pauses.ts';
 import type { Staffing } from './staffing.ts';
-import type { PauseOf, TaskDetail } from './task-view.ts';
+import { pausedWhat, type TaskDetail } from './task-view.ts';
 import type { Tasks } from './tasks.ts';
 
 /** Why a task does not go on. Takes its plain id; `task:ID` is the name of its lock, and the locks answer to that. */
@@ -12,9 +13,10 @@ export const explainTasks =
     const detail = await tasks.views.detail(ref);
     if (!detail) return undefined;
     const isReady = detail.station === 'ready' && !detail.parked_on;
-    const pauses = isReady ? await tasks.views.pausesOf(ref) : [];
-    const missing = isReady && pauses.length === 0 ? await staffing.missingFor(detail.task) : undefined;
-    return explanation(detail, [...pauses.map((one) => pausedHold(detail, one)), ...unservedHold(detail, missing)]);
+    const missing = isReady ? await staffing.missingFor(detail.task) : undefined;
+    const pauses = detail.paused_by ? await tasks.pauses.list() : [];
+    const own = pauses.filter(({ what }) => what === detail.paused_by);
+    return explanation(detail, [...own.map((one) => pausedHold(detail, one)), ...unservedHold(detail, missing)]);
   };
 
 function explanation(detail: TaskDetail, more: readonly Hold[]): Explanation {
@@ -43,15 +45,13 @@ function plainly({ task_id, station, agent_id, claimed_at }: TaskDetail): string
 
 function pausedHold({ task_id: subject }: TaskDetail, { what, pause }: PauseOf): Hold {
   const { by, at, reason, ends = 0 } = pause;
-  const whole =
-    what === 'all' ? 'all work' : what.startsWith('resource:') ? `work on ${what.slice(9)}` : `work of type ${what}`;
   return {
     kind: 'paused',
     subject,
     ...(by && { holder: by }),
     ...(at && { since: at }),
     clears_at: ends > 0 ? new Date(ends * 1000).toISOString() : null,
-    because: `${subject} is ready, but ${whole} is paused${by ? ` by ${by}` : ''}${reason ? `: ${reason}` : ''}.`,
+    because: `${subject} could be worked on, but ${pausedWhat(what)}${by ? ` by ${by}` : ''}${reason ? `: ${reason}` : ''}.`,
     actions: [
       { label: 'Go on', command: `reeve resume ${what}`, method: 'POST', url: '/api/v1/resume', allowed: true },
     ],
@@ -67,7 +67,8 @@ function unservedHold({ task_id: subject }: TaskDetail, missing: string | undefi
 }
 
 function holdsOf(detail: TaskDetail): Hold[] {
-  const { task_id: subject, quarantine, waits_for, parked_on, delayed_until, station, because, agent_id } = detail;
+  const { task_id: subject, quarantine, waits_for, parked_on, paused_by, delayed_until, station } = detail;
+  const { because, agent_id } = detail;
   const hold = (kind: Hold['kind'], text: string, more: Partial<Hold> = {}): Hold => ({
     kind,
     subject,
@@ -93,7 +94,7 @@ function holdsOf(detail: TaskDetail): Hold[] {
   if (station === 'failed') holds.push(hold('inconsistent', `${subject} failed: ${because ?? 'no reason given'}.`));
   if (station === 'cancelled')
     holds.push(hold('policy', `${subject} was called off: ${because ?? 'no reason given'}.`));
-  if (station === 'waiting' && holds.length === 0) {
+  if (station === 'waiting' && !paused_by && holds.length === 0) {
     holds.push(hold('paused', `${subject} waits: ${because ?? 'a person or a pause holds it'}.`));
   }
   if (station === 'working') {

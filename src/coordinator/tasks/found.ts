@@ -1,6 +1,6 @@
-import { decodeId, encodeId, parseId } from '../../redis/ids.ts';
+import { encodeId, parseId } from '../../redis/ids.ts';
 import type { Keyspace } from '../../redis/keys.ts';
-import { FILE, lockIdIn, resourceClaims } from './collisions.ts';
+import { FILE, lockIdIn } from './collisions.ts';
 import type { TaskResource } from './task.ts';
 import type { TaskStore } from './task-store.ts';
 
@@ -45,13 +45,6 @@ const placesOf = ({ author, resource, tag }: FoundBy, project: string): string[]
 export function taskResource(text: string): TaskResource {
   const [, type = FILE, id = ''] = /^(?:resource:)?(?:([A-Za-z0-9][A-Za-z0-9_-]{0,63}):)?(.*)$/s.exec(text) ?? [];
   return { type: parseId('resourceType', type), id, mode: 'exclusive' };
-}
-
-/** What can be paused, by its one name: two spellings of a path are one thing. And where it stands among the marks, if it is one. */
-export function pausable(wanted: string): { readonly what: string; readonly mark: string } {
-  if (!wanted.startsWith('resource:')) return { what: wanted, mark: '' };
-  const [claim] = resourceClaims([taskResource(wanted)]);
-  return { what: `resource:${claim!.type}:${decodeId(claim!.id)}`, mark: claim!.mark };
 }
 
 function resourcePlace(text: string, project: string): string[] {

@@ -14,7 +14,7 @@ export async function reset(tasks: Tasks, scope: ResetScope): Promise<number> {
   let gone = 0;
   if (is('tasks')) gone += await resetTasks(tasks);
   if (is('queue', 'tasks')) {
-    gone += await redis.del(keys.taskQueue(), keys.offeredTasks(), keys.pausedQueue());
+    gone += await redis.del(keys.taskQueue(), keys.offeredTasks());
     if (tasks.store.isDefaultProject) gone += await redis.del(keys.mirrorQueue());
   }
   if (is('errors')) gone += await redis.del(keys.errorList());
@@ -48,6 +48,7 @@ async function resetTasks(tasks: Tasks): Promise<number> {
     keys.readyOrder(),
     keys.runningTasks(),
     keys.delayedTasks(),
+    keys.pausedTasks(),
     keys.deadTasks(),
     keys.quarantine(),
     keys.heldExclusive(),

@@ -145,6 +145,12 @@ export const pause = defineScript({
   file: new URL('./lua/pause.lua', import.meta.url),
   keys: [],
   args: { ...COMMON, what: 'string', value: 'string', mark: 'string' },
+  reply: () => undefined,
+});
+export const reconsider = defineScript({
+  file: new URL('./lua/reconsider.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, tasks: 'json' },
   reply: (raw) => z.int().parse(raw),
 });
 export const due = defineScript({

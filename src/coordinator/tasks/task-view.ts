@@ -1,5 +1,4 @@
 import { unlessWrongType } from '../../redis/wrong-type.ts';
-import type { Pause } from './lease.ts';
 import { type Station, stationOf } from './station.ts';
 import { type ExecutionResult, type Task, type TaskId, type TaskState, taskSchema, type WorkStatus } from './task.ts';
 import type { Standing } from './task-sink.ts';
@@ -28,6 +27,8 @@ export interface TaskDetail extends TaskRow {
   readonly depends_on: readonly string[];
   readonly releases: readonly string[];
   readonly parked_on?: string | undefined;
+  /** The pause that keeps it: all, a type of agent, or `resource:TYPE:ID`. */
+  readonly paused_by?: string | undefined;
   readonly delayed_until?: string | undefined;
   readonly quarantine?: string | undefined;
   readonly lock_id?: string | undefined;
@@ -45,6 +46,7 @@ const ROW = [
   'quarantine',
   'aside',
   'parked',
+  'paused',
   'reason',
   'note',
   'lock_id',
@@ -139,6 +141,7 @@ export class TaskViews {
       depends_on: depends_on.sort(),
       releases: releases.sort(),
       parked_on: record.parked || undefined,
+      paused_by: record.paused || undefined,
       delayed_until: delay ? new Date(Number(delay) * 1000).toISOString() : undefined,
       quarantine: record.quarantine || undefined,
       lock_id: record.lock_id || undefined,
@@ -149,27 +152,11 @@ export class TaskViews {
     };
   }
 
-  /** The tasks that are next, best first; those that are paused among them. */
+  /** The tasks that are next, best first. */
   async ready(limit: number): Promise<Task[]> {
     const { connection, keys } = this.#store;
     const ids = await connection.commands.zrange(keys.readyOrder(), '0', String(limit - 1));
     return [...(await this.tasks(ids)).values()];
-  }
-
-  /** What is paused: all, a type of agent, or a resource. */
-  async pauses(): Promise<PauseOf[]> {
-    const { connection, keys } = this.#store;
-    const found = Object.entries(await connection.commands.hgetall(keys.pauses()));
-    return found.map(([what, text]) => ({ what, pause: JSON.parse(text) as Pause }));
-  }
-
-  /** Those of them that keep a ready task where it is. */
-  async pausesOf(id: string): Promise<PauseOf[]> {
-    const [[lane, claims] = []] = await this.#store.records([id], ['lane', 'claims']);
-    const marks = (JSON.parse(claims || '[]') as [string, string, string, string][]).map(([, , , mark]) => mark);
-    const touches = ({ mark = '' }: Pause) =>
-      mark !== '' && marks.some((own) => own.startsWith(mark) || mark.startsWith(own));
-    return (await this.pauses()).filter(({ what, pause }) => what === 'all' || what === lane || touches(pause));
   }
 
   async progress(): Promise<Record<ProgressField, number>> {
@@ -195,12 +182,6 @@ export class TaskViews {
     const { connection, keys } = this.#store;
     return unlessWrongType(connection.commands.lrange(keys.errorList(), 0, limit - 1), []);
   }
-}
-
-export interface PauseOf {
-  /** all, a type of agent, or `resource:TYPE:ID`. */
-  readonly what: string;
-  readonly pause: Pause;
 }
 
 export const PROGRESS = ['total', 'pending', 'in_progress', 'completed', 'failed', 'blocked'] as const;
@@ -230,8 +211,15 @@ function becauseOf(station: Station, record: TaskRecordRow): string {
   if (record.quarantine) return record.quarantine;
   if (record.aside) return 'put aside by a person';
   if (station === 'working') return record.note;
+  if (record.paused) return pausedWhat(record.paused);
   if (record.parked) return `it would collide with ${record.parked}, which is being worked on`;
   return station === 'done' ? '' : record.reason;
+}
+
+/** What does not go on while this is paused. */
+export function pausedWhat(what: string): string {
+  if (what === 'all') return 'all work is paused';
+  return what.startsWith('resource:') ? `work on ${what.slice(9)} is paused` : `work of type ${what} is paused`;
 }
 
 function jsonOr(text: string | null): unknown {

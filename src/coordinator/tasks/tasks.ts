@@ -3,13 +3,12 @@ import type { Logger } from '../../log.ts';
 import type { Locks } from '../locks/locks.ts';
 import { metadataOf, recordOf } from './admission.ts';
 import { configHash } from './config-hash.ts';
-import { pausable } from './found.ts';
 import type { Gate, Passage } from './gate.ts';
-import type { Pause } from './lease.ts';
 import { Outbox } from './outbox.ts';
+import { Pauses } from './pauses.ts';
 import type { PriorityOrder } from './priority.ts';
 import { restOf } from './result.ts';
-import { admit, amend, cancel, due, judge, lapse, pause, reopen } from './scripts.ts';
+import { admit, amend, cancel, due, judge, lapse, reopen } from './scripts.ts';
 import type { Task, TaskContent, TaskId } from './task.ts';
 import { type GraphTask, type Judgement, judgeAll, type KnownTask } from './task-graph.ts';
 import type { Admission, Amendment, Outcome, Standing, TaskSink, Verdict } from './task-sink.ts';
@@ -54,6 +53,7 @@ export class Tasks implements TaskSink {
   readonly work: Work;
   readonly views: TaskViews;
   readonly outbox: Outbox;
+  readonly pauses: Pauses;
   readonly #options: TasksOptions;
   #order = '';
   #gate = OPEN_GATE;
@@ -69,6 +69,7 @@ export class Tasks implements TaskSink {
     this.work = new Work({ store: this.store, locks, limits });
     this.views = new TaskViews(this.store);
     this.outbox = new Outbox({ connection, keys: this.store.keys });
+    this.pauses = new Pauses(this.store);
   }
 
   /** From now on tasks pass this gate. It reads tasks itself, and so is made after them. */
@@ -169,17 +170,6 @@ export class Tasks implements TaskSink {
     return this.outbox.settle(ids);
   }
 
-  /** `all`, a type of agent, or `resource:TYPE:ID`. Answers with how many tasks the public list shows since. */
-  pause(wanted: string, why: Pause): Promise<number> {
-    const { what, mark } = pausable(wanted);
-    const value = JSON.stringify({ ...why, ...(mark && { mark }) });
-    return this.store.scripts.run(pause, {}, { ...this.store.common(), what, value, mark });
-  }
-
-  resume(wanted: string): Promise<number> {
-    return this.store.scripts.run(pause, {}, { ...this.store.common(), ...pausable(wanted), value: '' });
-  }
-
   /** What the clock brings: back-offs and pauses that are over, leases that ended unsaid, time-outs. */
   async dueOnce(): Promise<Due> {
     const [, released = [], suspects = []] = await this.store.scripts.run(
@@ -187,6 +177,7 @@ export class Tasks implements TaskSink {
       {},
       { ...this.store.common(), limit: BATCH },
     );
+    await this.pauses.followOnce();
     const lost: string[] = [];
     const timedOut: string[] = [];
     for (const task of suspects) {

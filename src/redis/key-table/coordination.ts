@@ -74,7 +74,7 @@ export const COORDINATION_KEYS = {
       in_progress: 'assigned or in progress',
       completed: 'finished well',
       failed: 'given up, rejected or cancelled',
-      blocked: 'waiting for dependencies or approval',
+      blocked: 'waiting for dependencies, approval, a pause or the next try',
     },
   },
   agent: {
@@ -148,6 +148,7 @@ export const COORDINATION_KEYS = {
       aside: '1: a person put it aside',
       parent: 'the task it is part of',
       parked: 'the running task it would collide with',
+      paused: 'the pause that keeps it: all, a type, or resource:TYPE:ID',
       agent: 'who works on it, or did last',
       lock_id: 'the lease',
       token: 'its fencing token',
@@ -353,14 +354,14 @@ export const COORDINATION_KEYS = {
     from: 'additive',
     holds: 'what is paused (all, a type, a resource) → JSON of who, when, why',
   },
-  pausedQueue: {
-    pattern: '<project>:coord:paused-queue',
+  pausedTasks: {
+    pattern: '<project>:coord:paused',
     slot: 'project',
-    type: 'list',
+    type: 'zset',
     ttl: { kind: 'until', event: 'the pause ends' },
     room: 'tasks',
     from: 'additive',
-    holds: 'the public list, moved aside while everything is paused',
+    holds: 'tasks that would be ready but for a pause, best first',
   },
   lateResults: {
     pattern: '<project>:coord:late:<task>',

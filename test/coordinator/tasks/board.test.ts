@@ -26,7 +26,15 @@ beforeEach(async () => {
   roster = new Roster({ connection, keys, places: locks, clock });
   const { views } = tasks;
   staffing = new Staffing({ roster, views, waiting: () => waiting, clock });
-  board = new TaskBoard({ views, roster, staffing, events, tail: { listen: () => () => {} }, clock });
+  board = new TaskBoard({
+    views,
+    pauses: room.tasks.pauses,
+    roster,
+    staffing,
+    events,
+    tail: { listen: () => () => {} },
+    clock,
+  });
 });
 const why = async (ref: string) => (await explainTasks(room.tasks, staffing)(ref))!;
 
@@ -37,7 +45,7 @@ describe('the board', () => {
     await room.tasks.work.report({ task: 'A', agent: 'ann' }, { note: 'half', percent: 50 });
     await room.tasks.work.claim({ agent: 'bob' });
     await room.tasks.work.fail({ task: 'B', agent: 'bob' }, { error: 'no table' });
-    await room.tasks.pause('shadcn-design-engineer', { reason: 'tired', ends: 0 });
+    await room.tasks.pauses.pause('shadcn-design-engineer', { reason: 'tired', ends: 0 });
     const { working_since, ...ann } = (await board.look()).agents[0]!;
     expect(await board.look()).toMatchObject({
       counts: { total: 3, in_progress: 1, blocked: 2, pending: 0, completed: 0, failed: 0 },
@@ -110,9 +118,9 @@ describe('a ready task that no live agent can take', () => {
 
 test('a task whose type is paused says who paused it and why', async () => {
   await room.add('A');
-  await room.tasks.pause('all', { by: 'ops', reason: 'deploy', at: '2026-01-01T00:00:00Z', ends: 0 });
+  await room.tasks.pauses.pause('all', { by: 'ops', reason: 'deploy', at: '2026-01-01T00:00:00Z', ends: 0 });
   expect(await why('A')).toMatchObject({
-    says: 'A is ready, but all work is paused by ops: deploy.',
+    says: 'A could be worked on, but all work is paused by ops: deploy.',
     holds: [{ kind: 'paused', holder: 'ops', actions: [{ command: 'reeve resume all' }] }],
   });
 });

@@ -65,8 +65,8 @@ async function expectLife(): Promise<void> {
   expect(await work.drop(ann, 'back')).toMatchObject({ outcome: 'dropped' });
   expect(await work.claim({ agent: 'ann', task: 'A' })).toMatchObject({ outcome: 'claimed' });
   expect(await work.fail(ann, { error: 'boom' })).toMatchObject({ outcome: 'retry' });
-  await room.tasks.pause('all', {});
-  await room.tasks.resume('all');
+  await room.tasks.pauses.pause('all', {});
+  await room.tasks.pauses.resume('all');
   room.shift(5_000);
   await reconciler.once();
   await room.tasks.amend([

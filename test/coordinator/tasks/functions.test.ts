@@ -154,7 +154,7 @@ describe('with redis-cli and FCALL an agent', () => {
     expect((await fcall('fail', 'B', 'ann', 'limit reached', 'class', 'quota')).lines).toEqual(['retry', '0', '0']);
     const paused = await fcall('claim', 'cat', 'type', 'codex');
     expect(paused).toEqual({ lines: ['WORK_PAUSED no work is handed out to cat: limit reached'], exit: 1 });
-    await room.tasks.resume('codex');
+    await room.tasks.pauses.resume('codex');
     await claimed('ann', 'task', 'B');
     expect((await fcall('fail', 'B', 'ann', 'cannot', 'final', '1', 'result', '{"errors":["e1"]}')).lines).toEqual([
       'failed',

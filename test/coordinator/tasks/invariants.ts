@@ -19,6 +19,7 @@ interface Row {
   readonly parked: string;
   readonly parent: string;
   readonly held: string;
+  readonly paused: string;
   readonly state: TaskState;
   readonly result: ExecutionResult | undefined;
   readonly open: number;
@@ -40,11 +41,14 @@ export async function contradictions(room: Found): Promise<string[]> {
 
 async function readAll({ client, keys, tasks }: Found): Promise<Row[]> {
   const ids = await tasks.store.ids();
-  const fields = ['status', 'lane', 'agent', 'lock_id', 'claims', 'parked', 'quarantine', 'aside', 'parent'];
+  const fields = ['status', 'lane', 'agent', 'lock_id', 'claims', 'parked', 'quarantine', 'aside', 'parent', 'paused'];
   const records = await tasks.store.records(ids, fields);
   return Promise.all(
     ids.map(async (id, at) => {
-      const [status, lane, agent, lockId, claims, parked, quarantine, aside, parent] = records[at] as (string | null)[];
+      const [status, lane, agent, lockId, claims, parked, quarantine, aside, parent, paused] = records[at] as (
+        | string
+        | null
+      )[];
       const ade = tasks.store.adeId(id);
       return {
         id,
@@ -55,6 +59,7 @@ async function readAll({ client, keys, tasks }: Found): Promise<Row[]> {
         claims: claims ? JSON.parse(claims) : [],
         parked: parked ?? '',
         parent: parent ?? '',
+        paused: paused ?? '',
         held: `${quarantine ?? ''}${aside ?? ''}${(await client.zscore(keys.delayedTasks(), id)) ?? ''}`,
         state: (await client.get(keys.taskState(ade))) as TaskState,
         result: ((await client.hget(keys.taskExecution(ade), 'result')) ?? undefined) as ExecutionResult | undefined,
@@ -97,9 +102,18 @@ async function readiness({ client, keys }: Found, rows: readonly Row[]): Promise
       .map(({ id }) => `${id} is ready, and something keeps it`),
     ...rows
       .filter(
-        ({ status, held, open, state }) => status === 'blocked' && held === '' && open === 0 && state === 'APPROVED',
+        ({ status, held, paused, open, state }) =>
+          status === 'blocked' && `${held}${paused}` === '' && open === 0 && state === 'APPROVED',
       )
       .map(({ id }) => `${id} is blocked by nothing`),
+    ...same(
+      'those that a pause keeps',
+      await client.zrange(keys.pausedTasks(), '0', '-1'),
+      rows.filter(({ status, paused }) => status === 'blocked' && paused !== '').map(({ id }) => id),
+    ),
+    ...rows
+      .filter(({ status, paused }) => status !== 'blocked' && paused !== '')
+      .map(({ id }) => `${id} is kept by no pause`),
   ];
 }
 
@@ -108,12 +122,9 @@ async function publicList({ client, keys, limits }: Found, rows: readonly Row[])
   const listed = (await client.lrange(keys.taskQueue(), 0, -1)).reverse();
   const offered = new Set(await client.zrange(keys.offeredTasks(), '0', '-1'));
   const order = await client.zrange(keys.readyOrder(), '0', '-1');
-  const pauses = new Set(await client.hkeys(keys.pauses()));
-  const laneOf = new Map(rows.map(({ id, lane }) => [id, lane]));
   const taken = new Set([...offered].filter((id) => !listed.includes(id)));
   const wrong = listed.filter((id) => !offered.has(id)).map((id) => `${id} is listed, but was not offered`);
   if (new Set(listed).size !== listed.length) wrong.push(`listed twice: ${listed.join(' ')}`);
-  if (pauses.size > 0) return wrong;
   // Its parent's holder gets a child first; and a list that must be free of collisions leaves more out.
   const reserved = (id: string) =>
     rows.some((row) => row.id === id && rows.some((p) => p.id === row.parent && isRunning(p)));
@@ -121,10 +132,7 @@ async function publicList({ client, keys, limits }: Found, rows: readonly Row[])
     const marked = rows.filter((row) => listed.includes(row.id) || isRunning(row));
     return [...wrong, ...clashes(marked.filter((row) => !row.agent.startsWith('raw.') || !isRunning(row)))];
   }
-  const best = order
-    .slice(0, limits.window)
-    .filter((id) => !reserved(id))
-    .filter((id) => !taken.has(id) && !pauses.has(laneOf.get(id) ?? ''));
+  const best = order.slice(0, limits.window).filter((id) => !reserved(id) && !taken.has(id));
   if (listed.join(' ') !== best.join(' ')) wrong.push(`listed ${listed.join(' ')}, the best are ${best.join(' ')}`);
   return wrong;
 }

@@ -42,7 +42,9 @@ const paperState = (paper: Paper, id: string): string => {
   const end = paper.ended.get(id);
   if (end) return end === 'done' ? 'completed' : 'failed';
   const holder = paper.held.get(id);
-  return holder ? `held by ${holder.agent}` : paper.isReady(id) ? 'pending' : 'blocked';
+  if (holder) return `held by ${holder.agent}`;
+  const isKept = paper.isPaused && !paper.popped.has(id);
+  return paper.isReady(id) && !isKept ? 'pending' : 'blocked';
 };
 
 /** Now and then the answer is lost, and the same is asked again. */
@@ -155,7 +157,7 @@ const people = [
   ),
   fc.boolean().map((isPaused) =>
     step(isPaused ? 'all is paused' : 'all goes on', async (paper, { tasks }) => {
-      await (isPaused ? tasks.pause('all', {}) : tasks.resume('all'));
+      await (isPaused ? tasks.pauses.pause('all', {}) : tasks.pauses.resume('all'));
       paper.isPaused = isPaused;
     }),
   ),

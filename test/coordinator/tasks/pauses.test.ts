@@ -26,17 +26,20 @@ const claim = (agent: string, task?: string) => room.tasks.work.claim({ agent, t
 describe('a resource that is paused', () => {
   test('keeps its tasks from every agent, plain ones included, and no others', async () => {
     await room.add(on('DEEP', 'src/db/schema.ts'), on('ABOVE', 'src'), on('BESIDE', 'docs/a.md'), 'FREE');
-    expect(await room.tasks.pause('resource:./src/db/', WHY)).toBe(2);
+    expect(await room.tasks.pauses.pause('resource:./src/db/', WHY)).toBe(2);
     expect(await room.queue()).toEqual(['BESIDE', 'FREE']);
     expect(await claim('ann')).toMatchObject({ task: { task_id: 'BESIDE' } });
-    expect(await claim('bob', 'DEEP')).toEqual({ outcome: 'busy', why: 'held', holder: '' });
+    expect(await claim('bob', 'DEEP')).toEqual({ outcome: 'busy', why: 'blocked', holder: '' });
     await room.add(on('NEW', 'src/db/new.ts'));
     await reconciler.once();
     expect(await room.queue()).toEqual(['FREE']);
-    expect(await room.tasks.views.pausesOf('DEEP')).toMatchObject([{ what: 'resource:file:src/db', pause: WHY }]);
-    expect(await room.tasks.views.pausesOf('FREE')).toEqual([]);
+    expect(await room.tasks.views.detail('DEEP')).toMatchObject({
+      paused_by: 'resource:file:src/db',
+      station: 'waiting',
+    });
+    expect(await room.tasks.views.detail('FREE')).not.toHaveProperty('paused_by', expect.anything());
 
-    expect(await room.tasks.resume('resource:file:src/db')).toBe(4);
+    expect(await room.tasks.pauses.resume('resource:file:src/db')).toBe(4);
     expect(await room.queue()).toEqual(['DEEP', 'ABOVE', 'FREE', 'NEW']);
     expect(await claim('bob', 'DEEP')).toMatchObject({ outcome: 'claimed' });
     expect(await room.client.exists(room.keys.pauses(), room.keys.pausedResources())).toBe(0);
@@ -45,15 +48,15 @@ describe('a resource that is paused', () => {
   test('is paused for readers, too, and by its type and name where it is no path', async () => {
     const resources = [{ type: 'database', id: 'prod db', mode: 'shared' }] as never;
     await room.add({ task_id: 'READ', resources }, 'FREE');
-    await room.tasks.pause('resource:database:prod db', WHY);
+    await room.tasks.pauses.pause('resource:database:prod db', WHY);
     expect(await room.queue()).toEqual(['FREE']);
-    await room.tasks.resume('resource:database:prod db');
+    await room.tasks.pauses.resume('resource:database:prod db');
     expect(await room.queue()).toEqual(['READ', 'FREE']);
   });
 
   test('goes on by itself when its time is over', async () => {
     await room.add(on('A', 'a.ts'));
-    await room.tasks.pause('resource:a.ts', { ...WHY, ends: Math.ceil(systemClock.now() / 1000) + 60 });
+    await room.tasks.pauses.pause('resource:a.ts', { ...WHY, ends: Math.ceil(systemClock.now() / 1000) + 60 });
     expect(await claim('ann')).toMatchObject({ outcome: 'none' });
     room.shift(61_000);
     await reconciler.once();
@@ -61,6 +64,88 @@ describe('a resource that is paused', () => {
     expect(await room.queue()).toEqual(['A']);
     expect(await room.client.exists(room.keys.pauses(), room.keys.pausedResources())).toBe(0);
     expect(await claim('ann')).toMatchObject({ outcome: 'claimed' });
+  });
+});
+
+describe('tasks that are paused', () => {
+  const statuses = (...ids: string[]) => Promise.all(ids.map((id) => room.status(id)));
+
+  test('are blocked and counted so, whatever is paused, and come back in their order', async () => {
+    await room.add(
+      { task_id: 'A', priority: 3 },
+      { task_id: 'B', priority: 1, agent_type: 'codex' },
+      { task_id: 'C', priority: 2, files_to_modify: ['a.ts'] },
+      { task_id: 'D', priority: 4 },
+      { task_id: 'E', depends_on: ['D'] },
+    );
+    await room.tasks.pauses.pause('all', WHY);
+    expect(await statuses('A', 'B', 'C', 'D', 'E')).toEqual(['blocked', 'blocked', 'blocked', 'blocked', 'blocked']);
+    expect(await room.tasks.views.progress()).toMatchObject({ total: 5, pending: 0, blocked: 5 });
+    expect(await room.queue()).toEqual([]);
+    await room.tasks.pauses.pause('codex', WHY);
+    await room.tasks.pauses.pause('resource:a.ts', WHY);
+    await room.tasks.pauses.resume('all');
+    expect(await statuses('A', 'B', 'C', 'D', 'E')).toEqual(['pending', 'blocked', 'blocked', 'pending', 'blocked']);
+    expect(await room.tasks.views.progress()).toMatchObject({ pending: 2, blocked: 3 });
+    expect(await room.queue()).toEqual(['A', 'D']);
+    expect(await claim('ann')).toMatchObject({ task: { task_id: 'A' } });
+    await room.tasks.pauses.resume('codex');
+    expect(await room.queue()).toEqual(['B', 'D']);
+    await room.tasks.pauses.resume('resource:a.ts');
+    expect(await room.queue()).toEqual(['B', 'C', 'D']);
+    expect(await room.client.exists(room.keys.pausedTasks())).toBe(0);
+  });
+
+  test('are also those that become ready meanwhile, and those that wait for a running one to end', async () => {
+    await room.add(on('A', 'a.ts'), on('B', 'a.ts'), { task_id: 'C', depends_on: ['A'] }, 'D');
+    await claim('ann', 'A');
+    await claim('bob', 'B');
+    await room.tasks.pauses.pause('all', WHY);
+    expect(await room.tasks.views.progress()).toMatchObject({ pending: 0, in_progress: 1, blocked: 3 });
+    await room.tasks.work.complete({ task: 'A', agent: 'ann' });
+    expect(await room.tasks.views.progress()).toMatchObject({ pending: 0, completed: 1, blocked: 3 });
+    await room.add('NEW');
+    expect(await room.status('NEW')).toBe('blocked');
+    await room.tasks.cancelOne('D', 'unwanted', 'ops');
+    await room.tasks.pauses.resume('all');
+    expect(await room.queue()).toEqual(['B', 'C', 'NEW']);
+    expect(await room.tasks.views.progress()).toMatchObject({ pending: 3, blocked: 0, failed: 1 });
+  });
+
+  test('are not those that a plain client has already taken', async () => {
+    await room.add('A', 'B');
+    await room.plain.rpop(room.keys.taskQueue());
+    await room.tasks.pauses.pause('all', WHY);
+    expect(await statuses('A', 'B')).toEqual(['pending', 'blocked']);
+    await reconciler.once();
+    expect(await room.status('A')).toBe('assigned');
+    await room.tasks.pauses.resume('all');
+    expect(await room.queue()).toEqual(['B']);
+  });
+
+  test('follow a pause that nobody lived to carry out, and one for a quota', async () => {
+    await room.add({ task_id: 'A', agent_type: 'codex' }, { task_id: 'B', agent_type: 'codex' }, 'C');
+    await room.client.hset(room.keys.pauses(), 'codex', JSON.stringify(WHY));
+    await reconciler.once();
+    expect(await statuses('A', 'B', 'C')).toEqual(['blocked', 'blocked', 'pending']);
+    await room.client.hdel(room.keys.pauses(), 'codex');
+    await reconciler.once();
+    expect(await statuses('A', 'B', 'C')).toEqual(['pending', 'pending', 'pending']);
+    await room.tasks.work.claim({ agent: 'cod', type: 'codex' });
+    await room.tasks.work.fail({ task: 'A', agent: 'cod' }, { class: 'quota', error: 'limit', pauseType: 'codex' });
+    await reconciler.once();
+    expect(await statuses('A', 'B', 'C')).toEqual(['blocked', 'blocked', 'pending']);
+    expect(await room.tasks.views.progress()).toMatchObject({ pending: 1, blocked: 2 });
+  });
+
+  test('follow in slices, however many there are', { timeout: 120_000 }, async () => {
+    const ids = Array.from({ length: 3_000 }, (_, at) => `T-${String(at).padStart(4, '0')}`);
+    await room.add(...ids);
+    await room.tasks.pauses.pause('all', WHY);
+    expect(await room.tasks.views.progress()).toMatchObject({ pending: 0, blocked: 3_000 });
+    await room.tasks.pauses.resume('all');
+    expect((await room.queue()).slice(0, 1_000)).toEqual(ids.slice(0, 1_000));
+    expect(await room.tasks.views.progress()).toMatchObject({ pending: 3_000, blocked: 0 });
   });
 });
 

@@ -268,13 +268,13 @@ describe('a failure', () => {
 describe('people', () => {
   test('pause everything for plain clients, too, and let it go on', async () => {
     await room.add('A', 'B');
-    await room.tasks.pause('all', { reason: 'deploy' });
+    await room.tasks.pauses.pause('all', { reason: 'deploy' });
     expect(await room.client.rpop(room.keys.taskQueue())).toBeNull();
     expect(await room.tasks.work.claim({ agent: 'ann' })).toMatchObject({
       outcome: 'paused',
       pause: { reason: 'deploy' },
     });
-    await room.tasks.resume('all');
+    await room.tasks.pauses.resume('all');
     expect(await room.queue()).toEqual(['A', 'B']);
   });
 

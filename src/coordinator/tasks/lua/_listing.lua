@@ -1,5 +1,6 @@
--- What keeps a ready task from the public list although it is next: a pause, of its lane or of something it works on; its parent,
--- whose holder is to get it first; and, where the list must hold only tasks that can run side by side, the others there.
+-- What keeps a task from being handed out: a pause, of all work, of its type or of something it works on. And what keeps a ready
+-- one from the public list although it is next: its parent, whose holder is to get it first; and, where the list must hold only
+-- tasks that can run side by side, the others there.
 --   args.exclusive    1: the list holds no two tasks that would collide, nor one that would collide with a running task
 
 -- What is noted in a sorted set of marks at these claims: at the same thing, beneath it, or at a folder above.
@@ -20,13 +21,9 @@ local function is_over_at(pause)
   return ends > 0 and ends <= now / 1000000
 end
 
-local function works_on_paused(claims)
-  if claims == '' then return false end
-  for _, what in ipairs(noted_at(key.pausedResources(), cjson.decode(claims))) do
-    local pause = redis.call('HGET', key.pauses(), what)
-    if pause and not is_over_at(cjson.decode(pause)) then return true end
-  end
-  return false
+local function is_in_force(what)
+  local pause = redis.call('HGET', key.pauses(), what)
+  return pause and not is_over_at(cjson.decode(pause))
 end
 
 -- Who works on the parent of a task now; nil if nobody does.
@@ -36,9 +33,20 @@ local function parent_holder(t)
   return (parent[1] == 'assigned' or parent[1] == 'in_progress') and parent[2] or nil
 end
 
+-- The pause that keeps a task where it is, by its name; nil if none does. A lane of those who ask for a type by name is of that type.
+local function pause_of(t)
+  if redis.call('EXISTS', key.pauses()) == 0 then return nil end
+  for _, what in ipairs({ 'all', (string.gsub(t.lane, '^only%.', '')) }) do
+    if is_in_force(what) then return what end
+  end
+  if t.claims == '' then return nil end
+  for _, what in ipairs(noted_at(key.pausedResources(), cjson.decode(t.claims))) do
+    if is_in_force(what) then return what end
+  end
+end
+
 local function is_kept_back(t)
-  if redis.call('EXISTS', key.pauses()) == 0 then return false end
-  return is_paused(t.lane) or works_on_paused(t.claims)
+  return pause_of(t) ~= nil
 end
 
 -- Whether anything is paused, or may be kept for the holder of its parent.
@@ -76,8 +84,13 @@ local function unmark_listed(t)
   each_listed_mark(t, function(set, mark) redis.call('ZREM', set, mark) end)
 end
 
+local function is_listable(t)
+  return not parent_holder(t) and not (args.exclusive == 1 and is_crowded(t))
+end
+
+-- A pause that has just begun has not reached all ready tasks yet: until then, each is asked.
 local function belongs_on_list(t)
-  return not is_kept_back(t) and not parent_holder(t) and not (args.exclusive == 1 and is_crowded(t))
+  return not is_kept_back(t) and is_listable(t)
 end
 
 -- The list as it should be, best first. Where it must be free of collisions its marks are made anew on the way.

@@ -10,7 +10,7 @@ local NEIGHBOURS = 8
 local function offer(t)
   local queue, offered, order = key.taskQueue(), key.offeredTasks(), key.readyOrder()
   -- It is there already, or a plain client took it from there and the reconcile has yet to find out.
-  if redis.call('ZSCORE', offered, t.task) or not belongs_on_list(t) then return end
+  if redis.call('ZSCORE', offered, t.task) or not is_listable(t) then return end
   local listed = redis.call('ZCARD', offered)
   local rank = redis.call('ZRANK', order, t.task)
   -- Better ones that are not listed yet come first: it joins with them.
@@ -67,6 +67,18 @@ local function is_held(t)
   return t.quarantine ~= '' or t.aside ~= '' or redis.call('ZSCORE', key.delayedTasks(), t.task)
 end
 
+-- Offered, and not on the list: a plain client has it. What is on the list is taken from there on the way.
+local function is_taken(t)
+  return t.status == 'pending' and redis.call('ZSCORE', key.offeredTasks(), t.task) and public('LREM', key.taskQueue(), -1, t.task) == 0
+end
+
+-- Everything else is well with it: when the pause ends it is ready again, in its old place.
+local function hold_for_pause(t, pause)
+  redis.call('ZADD', key.pausedTasks(), t.score, t.task)
+  if t.paused ~= pause then note(t, 'paused', pause) end
+  t.paused = pause
+end
+
 local function make_ready(t)
   leave_park(t)
   set_status(t, 'pending')
@@ -80,12 +92,16 @@ end
 local function settle(t)
   local waits = is_held(t) or redis.call('EXISTS', key.openDependencies(t.task)) == 1
     or redis.call('GET', key.taskState(t.ade)) ~= 'APPROVED'
-  if not waits then
+  local pause = not waits and pause_of(t)
+  -- What a plain client has taken no pause takes back: the reconcile will find it.
+  if pause and is_taken(t) then pause = nil end
+  if not waits and not pause then
     make_ready(t)
     return true
   end
   if t.status == 'pending' then withdraw(t) end
   set_status(t, 'blocked')
+  if pause then hold_for_pause(t, pause) else leave_pause(t) end
   return false
 end
 

@@ -54,7 +54,7 @@ local function write_record(given)
     task = given.id, ade = args.head .. given.id, status = STATUS[given.phase], lane = given.lane, born = given.born, origin = given.origin,
     score = whole_number(given.rank * TWO_32 + given.seq % TWO_32), requires = given.requires, claims = given.claims,
     timeout = given.timeout, attempts = 0, quarantine = given.quarantine, aside = given.aside, parked = '', agent = '', lock_id = '', token = '',
-    claimed_at = '', if_failed = given.if_failed, gated = '', parent = given.parent,
+    claimed_at = '', if_failed = given.if_failed, gated = '', parent = given.parent, paused = '',
   }
   redis.call('HSET', key.taskRecord(t.task), 'status', t.status, 'lane', t.lane, 'score', t.score, 'born', t.born, 'origin', t.origin,
     'requires', t.requires, 'claims', t.claims, 'if_failed', t.if_failed, 'timeout', t.timeout, 'attempts', 0,

@@ -1,9 +1,8 @@
--- Pause all work, or a type of it, or what works on one thing; or let it go on. While all is paused the public list stands aside, so
--- that plain clients find nothing either; while a part is, its tasks leave the list.
+-- Pause all work, or a type of it, or what works on one thing; or let it go on. From here on nothing of it is handed out, and the
+-- public list shows none of it, so that plain clients find nothing either. The tasks themselves follow slice by slice: pauses.ts.
 --   args.what     all, a type, or resource:TYPE:ID
 --   args.value    JSON of who, when, why, until when; of a resource also its mark; empty: go on
 --   args.mark     of a resource: where it stands among the marks, see collisions.ts; else empty
--- Outcome: how many tasks the list shows
 -- @include _ready.lua
 
 local queue, offered = key.taskQueue(), key.offeredTasks()
@@ -20,16 +19,9 @@ for _, id in ipairs(redis.call('ZRANGE', offered, 0, -1)) do
   if there[id] then redis.call('ZREM', offered, id) end
 end
 redis.call('DEL', queue)
-redis.call('DEL', key.pausedQueue())
-if is_paused('all') then
-  for id in pairs(there) do redis.call('LPUSH', key.pausedQueue(), id) end
-else
-  for _, id in ipairs(wanted_list()) do
-    if not redis.call('ZSCORE', offered, id) then
-      redis.call('LPUSH', queue, id)
-      redis.call('ZADD', offered, whole_number(now), id)
-      redis.call('PUBLISH', key.readyChannel(), redis.call('HGET', key.taskRecord(id), 'lane'))
-    end
+for _, id in ipairs(wanted_list()) do
+  if not redis.call('ZSCORE', offered, id) then
+    redis.call('LPUSH', queue, id)
+    redis.call('ZADD', offered, whole_number(now), id)
   end
 end
-return redis.call('LLEN', queue)
