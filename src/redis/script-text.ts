@@ -75,13 +75,18 @@ export interface Declared {
   readonly keys: readonly string[];
   readonly keyList?: string;
   readonly args: Args;
+  /** What to take for an argument that the call left out. */
+  readonly defaults?: Readonly<Record<string, number | string | undefined>>;
+  /** What of its surroundings is given with each call. */
   readonly context: Args;
+  /** And what stands in the text. */
+  readonly surroundings?: Readonly<Record<string, number | string>>;
   readonly constants?: Readonly<Record<string, unknown>>;
 }
 
 /**
  * Turns names into positions, so that no file ever says KEYS[12], and no call pays for tables of names: `args.agent` is
- * sent as `ARGV[4]`, and a constant number or text as itself. Numbers and JSON that are given are decoded where they stand, before
+ * sent as `ARGV[4]`, and a constant number or text as itself. What a call leaves out is put in its place first. Numbers and JSON that are given are decoded where they stand, before
  * anything else runs.
  */
 export function byPosition(lua: string, declared: Declared): readonly string[] {
@@ -94,15 +99,12 @@ export function byPosition(lua: string, declared: Declared): readonly string[] {
 
 const KEY_LIST = 'key_list';
 
-function placesOf({ keys, keyList, args, context, constants = {} }: Declared): Map<string, string> {
-  const names = [
-    ...Object.keys(args).map((name) => `args.${name}`),
-    ...Object.keys(context).map((name) => `ctx.${name}`),
-  ];
+function placesOf({ keys, keyList, constants = {}, surroundings = {}, ...given }: Declared): Map<string, string> {
   return new Map([
     ...keys.map((name, at): [string, string] => [`keys.${name}`, `KEYS[${at + 1}]`]),
     ...(keyList ? [[`keys.${keyList}`, keys.length === 0 ? 'KEYS' : KEY_LIST] as [string, string]] : []),
-    ...names.map((name, at): [string, string] => [name, `ARGV[${at + 1}]`]),
+    ...argumentsOf(given).map(({ name, value }): [string, string] => [name, value]),
+    ...Object.entries(surroundings).map(([name, value]): [string, string] => [`ctx.${name}`, literal(value)]),
     ...Object.entries(constants).flatMap(([name, value]): [string, string][] =>
       isPlain(value) ? [[`const.${name}`, literal(value)]] : [],
     ),
@@ -111,10 +113,31 @@ function placesOf({ keys, keyList, args, context, constants = {} }: Declared): M
 
 const DECODER = { number: 'tonumber', json: 'cjson.decode' } as const;
 
-function decoding({ keys, keyList, args, context, constants = {} }: Declared): string[] {
-  const types = [...Object.values(args), ...Object.values(context)];
+interface Argument {
+  readonly name: string;
+  /** What the code says instead of the name. */
+  readonly value: string;
+  /** What must run before. */
+  readonly before?: string;
+}
+
+/** What surrounds a script comes before its own arguments, so that the last of those can be left out. */
+function argumentsOf({ args, defaults = {}, context }: Pick<Declared, 'args' | 'defaults' | 'context'>): Argument[] {
+  const around = Object.entries(context).map(([word, type]) => ({ name: `ctx.${word}`, type, usual: undefined }));
+  const own = Object.entries(args).map(([word, type]) => ({ name: `args.${word}`, type, usual: defaults[word] }));
+  return [...around, ...own].map(({ name, type, usual }, at) => {
+    const place = `ARGV[${at + 1}]`;
+    if (type === 'string') return { name, value: usual === undefined ? place : `(${place} or ${literal(usual)})` };
+    const decoded = `${DECODER[type]}(${place})`;
+    if (usual === undefined) return { name, value: place, before: `${place} = ${decoded}` };
+    const value = name.replace('.', '_');
+    return { name, value, before: `local ${value} = ${place} and ${decoded} or ${literal(usual)}` };
+  });
+}
+
+function decoding({ keys, keyList, constants = {}, ...given }: Declared): string[] {
   return [
-    ...types.flatMap((type, at) => (type === 'string' ? [] : `ARGV[${at + 1}] = ${DECODER[type]}(ARGV[${at + 1}])`)),
+    ...argumentsOf(given).flatMap(({ before = [] }) => before),
     ...(keyList && keys.length > 0 ? [`local ${KEY_LIST} = { unpack(KEYS, ${keys.length + 1}) }`] : []),
     ...(Object.values(constants).some((value) => !isPlain(value))
       ? [`local const = cjson.decode([==[${jsonForLua(constants)}]==])`]

@@ -17,6 +17,8 @@ export interface ScriptSpec<K extends string, L extends string, A extends Args, 
   readonly keyList?: L;
   /** `args.agent` in Lua; numbers and JSON arrive decoded. */
   readonly args: A;
+  /** What the last of the arguments usually are: those that are just that are not sent. */
+  readonly defaults?: { readonly [N in keyof A]?: string | number };
   /** Tables that Lua and TypeScript share: `const.transitions` in Lua. */
   readonly constants?: Readonly<Record<string, unknown>>;
   /** Makes the answer a typed one; throws if it is none that the script should give. */
@@ -25,9 +27,15 @@ export interface ScriptSpec<K extends string, L extends string, A extends Args, 
 
 export interface Script<K extends string, L extends string, A extends Args, R> extends ScriptSpec<K, L, A, R> {
   readonly name: string;
-  /** What it asks of its surroundings; the rest is not sent. */
-  readonly context: Args;
-  source(variant: Variant): { readonly lua: string; readonly sha: string };
+  source(variant: Variant): Source;
+}
+
+/** A script as it is sent. */
+export interface Source {
+  readonly lua: string;
+  readonly sha: string;
+  /** What of its surroundings each call must give, before the arguments. */
+  readonly asks: readonly (keyof ScriptContext)[];
 }
 
 /** What changes a script's text from one Redis to another. */
@@ -35,6 +43,8 @@ interface Variant {
   readonly keyspace: KeyspaceOptions;
   /** Redis 7 checks declared keys only of scripts with this header; older servers do not know it. */
   readonly shebang: boolean;
+  /** What stays the same from call to call, and so stands in the text; without it, each call gives all. */
+  readonly surroundings?: Partial<ScriptSurroundings>;
 }
 
 /** What every script may ask of its surroundings: `ctx.shift_us` and the like in Lua. */
@@ -73,20 +83,24 @@ export function defineScript<const K extends string, const A extends Args, R, co
   refuseUnknown('ctx', Object.keys(CONTEXT));
   refuseUnknown('key', Object.keys(KEY_TABLE));
 
-  const asked = used('ctx');
-  const context = Object.fromEntries(Object.entries(CONTEXT).filter(([word]) => asked.includes(word)));
-  const body = byPosition(lua, { ...spec, context });
-  const sources = new WeakMap<Variant, { lua: string; sha: string }>();
+  const asked = used('ctx') as (keyof ScriptContext)[];
+  const sources = new WeakMap<Variant, Source>();
+  const make = ({ keyspace, shebang, surroundings = {} }: Variant): Source => {
+    const stands = { ...surroundings, ...(surroundings.keep && { keep: String(surroundings.keep) }) };
+    const asks = asked.filter((word) => !(word in stands));
+    const context = Object.fromEntries(asks.map((word) => [word, CONTEXT[word]]));
+    const body = byPosition(lua, { ...spec, context, surroundings: stands }).join('\n');
+    const spelt = withKeys(body, (name, parts) => luaKey(keyspace, name as KeyName, parts));
+    const text = shebang ? `#!lua\n${spelt}` : spelt;
+    return { lua: text, sha: createHash('sha1').update(text).digest('hex'), asks };
+  };
   return {
     ...spec,
     name,
-    context,
     source(variant) {
       let source = sources.get(variant);
       if (!source) {
-        const spelt = withKeys(body.join('\n'), (name, parts) => luaKey(variant.keyspace, name as KeyName, parts));
-        const text = [...(variant.shebang ? ['#!lua'] : []), spelt].join('\n');
-        source = { lua: text, sha: createHash('sha1').update(text).digest('hex') };
+        source = make(variant);
         sources.set(variant, source);
       }
       return source;
@@ -103,15 +117,12 @@ export function scriptAsFunction(script: AnyScript, keyspace: KeyspaceOptions, c
   const given = Object.entries(script.args).map(([name, type]) =>
     type === 'json' ? `cjson.encode(${wanted(name)})` : wanted(name),
   );
-  const around = Object.keys(script.context).map((name) =>
-    name === 'actor' ? wanted(name) : `[==[${context[name as keyof ScriptSurroundings]}]==]`,
-  );
-  const { lua } = script.source({ keyspace, shebang: false });
+  const { lua, asks } = script.source({ keyspace, shebang: false, surroundings: context });
   return [
     '(function()',
     "local function wanted(value, script, name) return value == nil and error(script .. ': no ' .. name) or value end",
     `local function run(KEYS, ARGV)\n${lua}\nend`,
-    `return function(named) return run({}, { ${[...given, ...around].join(', ')} }) end`,
+    `return function(named) return run({}, { ${[...asks.map(wanted), ...given].join(', ')} }) end`,
     'end)()',
   ].join('\n');
 }
@@ -146,17 +157,18 @@ export interface ScriptsOptions {
 
 /** A script is called by its hash; its text is sent only when Redis does not know it (first call, restart, failover). */
 export function createScripts({ connection, keyspace, context }: ScriptsOptions): Scripts {
-  const variants = [false, true].map((shebang): Variant => ({ keyspace, shebang }));
+  const variants = new Variants(keyspace);
   return {
     async run(script, keys, args, redis = connection.commands) {
-      const { lua, sha } = script.source(variants[Number(connection.server.major >= 7)] as Variant);
+      const around = context();
+      const { lua, sha, asks } = script.source(variants.of(around, connection.server.major >= 7));
       const named: Readonly<Record<string, string | readonly string[]>> = keys;
       const given: (string | number)[] = [];
       for (const name of script.keys) given.push(named[name] as string);
       if (script.keyList) given.push(...(named[script.keyList] as readonly string[]));
       const count = given.length;
-      encode(script.args, args, given);
-      surroundings(script.context, context, given);
+      for (const name of asks) given.push(name === 'actor' ? actorText() : around[name]);
+      encode(script, args, given);
       try {
         return decodedReply(script, await redis.evalsha(sha, count, ...given));
       } catch (error) {
@@ -171,6 +183,36 @@ export function createScripts({ connection, keyspace, context }: ScriptsOptions)
   };
 }
 
+/** Which text of a script to send. A clock that a test has moved is given with each call: its every move would be a new text. */
+class Variants {
+  readonly #keyspace: KeyspaceOptions;
+  readonly #known: Variant[] = [];
+  #last: Variant | undefined;
+
+  constructor(keyspace: KeyspaceOptions) {
+    this.#keyspace = keyspace;
+  }
+
+  of(around: ScriptSurroundings, shebang: boolean): Variant {
+    if (this.#last && isFor(this.#last, around, shebang)) return this.#last;
+    this.#last = this.#known.find((one) => isFor(one, around, shebang)) ?? this.#add(around, shebang);
+    return this.#last;
+  }
+
+  #add({ shift_us, keep, source }: ScriptSurroundings, shebang: boolean): Variant {
+    const surroundings = shift_us === 0 ? { shift_us, keep, source } : { keep, source };
+    const added: Variant = { keyspace: this.#keyspace, shebang, surroundings };
+    this.#known.push(added);
+    return added;
+  }
+}
+
+const isFor = ({ shebang, surroundings }: Variant, around: ScriptSurroundings, wanted: boolean): boolean =>
+  shebang === wanted &&
+  surroundings?.keep === around.keep &&
+  surroundings.source === around.source &&
+  (surroundings.shift_us === 0) === (around.shift_us === 0);
+
 const isUnknownScript = (error: unknown): boolean => error instanceof Error && error.message.startsWith('NOSCRIPT');
 
 function decodedReply<R>(script: { readonly name: string; readonly reply: (raw: unknown) => R }, raw: unknown): R {
@@ -181,17 +223,18 @@ function decodedReply<R>(script: { readonly name: string; readonly reply: (raw: 
   }
 }
 
-/** Adds the values in the order of their types. Runs with every call, so it makes no lists on its way. */
-function encode(types: Args, values: object, to: (string | number)[]): void {
+/** Adds the values in the order of their types, but not the last ones that are as usual. Runs with every call, so it makes no lists on its way. */
+function encode(
+  { args: types, defaults = {} }: Pick<AnyScript, 'args' | 'defaults'>,
+  values: object,
+  to: (string | number)[],
+): void {
   const byName = values as Readonly<Record<string, unknown>>;
+  let needed = to.length;
   for (const name in types) {
     const value = byName[name];
     to.push(types[name] === 'json' ? JSON.stringify(value) : (value as string | number));
+    if (value !== defaults[name]) needed = to.length;
   }
-}
-
-/** Adds what a script asks of its surroundings. */
-function surroundings(asked: Args, context: ScriptsOptions['context'], to: (string | number)[]): void {
-  const known = context();
-  for (const name in asked) to.push(name === 'actor' ? actorText() : known[name as keyof typeof known]);
+  to.length = needed;
 }

@@ -133,6 +133,39 @@ describe('a definition', () => {
     ]);
   });
 
+  test('is not sent the last arguments that are as usual, and reads them all the same', async () => {
+    const script = defineScript({
+      file: await lua('return { #ARGV, args.agent, args.count + 1, args.word }'),
+      keys: [],
+      args: { agent: 'string', count: 'number', word: 'string' },
+      defaults: { count: 4, word: 'it\'s "usual"' },
+      reply: anything,
+    });
+    const { scripts } = await aRoom();
+    const answer = (count: number, word: string) => scripts.run(script, {}, { agent: 'ann', count, word });
+
+    expect(await answer(4, 'it\'s "usual"')).toEqual([1, 'ann', 5, 'it\'s "usual"']);
+    expect(await answer(7, 'it\'s "usual"')).toEqual([2, 'ann', 8, 'it\'s "usual"']);
+    expect(await answer(4, '')).toEqual([3, 'ann', 5, '']);
+  });
+
+  test('has what no call changes in its text, and a clock that was moved among its arguments', async () => {
+    const script = defineScript({
+      file: await lua('return { #ARGV, ctx.source, ctx.keep, ctx.shift_us, args.word }'),
+      keys: [],
+      args: { word: 'string' },
+      reply: anything,
+    });
+    const room = await aRoom({ source: "o'brien]]", keep: 70 });
+    const answer = () => room.scripts.run(script, {}, { word: 'here' });
+
+    expect(await answer()).toEqual([1, "o'brien]]", '70', 0, 'here']);
+    room.shiftUs(5_000_000);
+    expect(await answer()).toEqual([2, "o'brien]]", '70', 5_000_000, 'here']);
+    room.shiftUs(-5_000_000);
+    expect(await answer()).toEqual([1, "o'brien]]", '70', 0, 'here']);
+  });
+
   test('sends a header only to servers that know it', async () => {
     const script = await saying('return 1');
     const text = (shebang: boolean) => script.source({ keyspace: { mode: 'standalone' }, shebang }).lua;

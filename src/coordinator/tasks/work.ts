@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { actorText } from '../../actor.ts';
 import { ReeveError } from '../../errors.ts';
+import { Gathering } from '../../redis/gathering.ts';
 import { GENERAL, lanesFor } from '../agents/matcher.ts';
 import { LEASE_CLASSES, type LeaseClass, type LockRef, parseLock, resourceLock } from '../locks/lock.ts';
 import type { Locks } from '../locks/locks.ts';
 import { skill } from './admission.ts';
-import { Gathering } from './gathering.ts';
 import {
   type ClaimOutcome,
   type CompleteOutcome,
