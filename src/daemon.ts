@@ -117,7 +117,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     log: log.child('settings'),
     fromFile: liveFromFile(loaded()),
   });
-  const { locks, lockDesk, deadlocks, handlers, wake } = createLockRooms({
+  const keyRoom = createLockRooms({
     config: config.locks,
     connection,
     spelling,
@@ -127,7 +127,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     clock,
     log: log.child('locks'),
   });
-  const jobs = new Jobs({ connection, keys, scripts, clock, log: log.child('jobs'), handlers });
+  const { locks, lockDesk, deadlocks } = keyRoom;
 
   const prd = choosePrdFile(config.prd.path, cwd, dataDir);
   const work = createTaskRooms({
@@ -146,6 +146,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     log,
   });
   const { tasks, taskDesk, roster, staffing, board } = work;
+  const handlers = { ...keyRoom.handlers, ...work.handlers };
+  const jobs = new Jobs({ connection, keys, scripts, clock, log: log.child('jobs'), handlers });
   const gate = createApprovalRooms({
     config: () => loaded().config.approvals,
     store,
@@ -303,7 +305,12 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     webhook: { handle: assets.webhook, mostBytes: MOST_DELIVERY_BYTES },
   });
   const counting = service('metrics', async () => tail.listen((event) => metrics.count(event)));
-  const waking = service('lock alarm', async () => tail.listen((event) => wake(event, jobs)));
+  const waking = service('alarm clock', async () =>
+    tail.listen((event) => {
+      keyRoom.wake(event, jobs);
+      work.wake(event, jobs);
+    }),
+  );
   const mcpLife = service('mcp', async () => () => mcp.close());
   const announcement = service('announcement', async () => {
     await hold?.publish(httpDoor.url);

@@ -10,9 +10,12 @@ import { TaskMirror } from './coordinator/tasks/mirror.ts';
 import { Reconciler } from './coordinator/tasks/reconcile.ts';
 import { Staffing } from './coordinator/tasks/staffing.ts';
 import { Tasks } from './coordinator/tasks/tasks.ts';
+import { LOOK_SECONDS, timeoutJob } from './coordinator/tasks/timeout-job.ts';
 import { ReeveError } from './errors.ts';
+import type { ReeveEvent } from './events/catalogue.ts';
 import type { EventLog } from './events/event-log.ts';
 import type { Tail } from './events/tail.ts';
+import type { Handlers, Jobs } from './jobs/jobs.ts';
 import type { Logger } from './log.ts';
 import type { Connection } from './redis/connection.ts';
 import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
@@ -47,6 +50,9 @@ export interface TaskRooms {
   readonly board: TaskBoard;
   /** The task file, as something the daemon depends on. */
   readonly dependency: Dependency;
+  readonly handlers: Handlers;
+  /** Brings the periodic work forward when an event says that there is some. */
+  readonly wake: (event: ReeveEvent, jobs: Jobs) => void;
   readonly members: readonly Service[];
 }
 
@@ -105,5 +111,9 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
     mirror.service(),
   ];
   const members = [sample, ...(isCluster ? [] : loops)];
-  return { tasks, taskDesk, roster, staffing, board, dependency, members };
+  const handlers: Handlers = isCluster ? {} : { task_timeout: timeoutJob({ tasks, reconciler, log }) };
+  const wake = ({ event }: ReeveEvent, jobs: Jobs) => {
+    if (event === 'task_assigned' && !isCluster) jobs.hurry('task_timeout', { inSeconds: LOOK_SECONDS });
+  };
+  return { tasks, taskDesk, roster, staffing, board, dependency, handlers, wake, members };
 }

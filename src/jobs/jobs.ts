@@ -28,6 +28,8 @@ export interface Handler {
   /** After so long another daemon may take it for dead and do it again. */
   readonly limitMs: number;
   readonly run: (job: Job, signal: AbortSignal) => Promise<unknown>;
+  /** Where each project has work of its own: the name of its periodic job, and which others are its own. The rest is left alone. */
+  readonly own?: { readonly id: string; readonly isOwn: (job: Job) => boolean };
 }
 
 export interface RunCounts {
@@ -57,7 +59,7 @@ export class Jobs {
     this.#options = options;
     this.#worker = options.worker ?? randomUUID();
     const periodicTypes = this.#types().filter((type) => options.handlers[type]?.everySeconds);
-    this.#periodic = Object.fromEntries(periodicTypes.map((type) => [type, formatJob(periodic(type))]));
+    this.#periodic = Object.fromEntries(periodicTypes.map((type) => [type, formatJob(this.#periodicJob(type))]));
   }
 
   /** Plans a job; the same one planned twice is one. */
@@ -73,7 +75,7 @@ export class Jobs {
     // Whoever was before us may have planned it for any time.
     if ((this.#plannedFor.get(type) ?? Number.POSITIVE_INFINITY) <= at) return;
     this.#plannedFor.set(type, at);
-    const args = { member: formatJob(periodic(type)), in_seconds: inSeconds };
+    const args = { member: formatJob(this.#periodicJob(type)), in_seconds: inSeconds };
     scripts.run(hasten, { scheduled: keys.scheduledJobs() }, args).catch((error: unknown) => {
       log.debug('a job was not brought forward', { type, problem: reason(error) });
     });
@@ -91,7 +93,9 @@ export class Jobs {
     for (const member of refused)
       this.#options.log.warn('dropped from the plan: not a job', { member: member.slice(0, 200) });
     let [ran, failed] = [0, 0];
-    const mine = found.filter(([type]) => this.#options.handlers[type]);
+    const mine = found
+      .map(([type, members]) => [type, members.filter((member) => this.#isOwn(type, member))] as const)
+      .filter(([, members]) => members.length > 0);
     for (const [type, members] of mine) {
       for (const member of members) {
         if (signal.aborted) return { ran, failed };
@@ -119,7 +123,7 @@ export class Jobs {
         return 'failed';
       }
       // The next time is planned before this one is crossed off, so that a crash between loses nothing.
-      if (isPeriodic(job) && handler.everySeconds) {
+      if (handler.everySeconds && job.id === this.#periodicJob(type).id) {
         const seconds = await handler.everySeconds();
         await redis.zadd(keys.scheduledJobs(), now + seconds, member);
         this.#plannedFor.set(type, this.#options.clock.now() + seconds * 1000);
@@ -162,7 +166,7 @@ export class Jobs {
     for (const [type, member] of Object.entries(this.#periodic) as [JobType, string][]) {
       if ((await redis.zscore(scheduled, member)) !== null) continue;
       if ((await redis.zscore(keys.jobQueue(type), member)) !== null) continue;
-      await this.plan(periodic(type), { inSeconds: 0 });
+      await this.plan(this.#periodicJob(type), { inSeconds: 0 });
     }
     const { now, members } = await scripts.run(due, { queue: scheduled }, { limit: BATCH });
     for (const member of members) {
@@ -178,13 +182,20 @@ export class Jobs {
     return { now, nextSeconds: undefined, refused: members.filter((member) => !parseJob(member)), due: found };
   }
 
+  #periodicJob(type: JobType): Job {
+    return { type, id: this.#options.handlers[type]?.own?.id ?? type };
+  }
+
+  #isOwn(type: JobType, member: string): boolean {
+    const handler = this.#options.handlers[type];
+    const job = handler?.own && parseJob(member);
+    return handler !== undefined && (!job || job.id === handler.own?.id || handler.own.isOwn(job));
+  }
+
   #types(): JobType[] {
     return JOB_TYPES.filter((type) => this.#options.handlers[type] !== undefined);
   }
 }
-
-const periodic = (type: JobType): Job => ({ type, id: type });
-const isPeriodic = ({ type, id }: Job): boolean => id === type;
 
 /** Looks for due jobs as long as the daemon runs. */
 export const jobRunner = (jobs: Jobs, { clock, log }: Pick<JobsOptions, 'clock' | 'log'>): Service =>

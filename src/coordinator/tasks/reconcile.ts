@@ -8,10 +8,11 @@ import { unlessWrongType } from '../../redis/wrong-type.ts';
 import { every, type Service } from '../../service.ts';
 import { parseLock } from '../locks/lock.ts';
 import type { Locks } from '../locks/locks.ts';
+import type { Due } from './overdue.ts';
 import { adoptedResult } from './result.ts';
 import { reconcile } from './scripts.ts';
 import { WORK_STATUSES, type WorkStatus } from './task.ts';
-import type { Due, Tasks } from './tasks.ts';
+import type { Tasks } from './tasks.ts';
 import { RAW } from './work.ts';
 
 export interface ReconcilerOptions {
@@ -71,13 +72,17 @@ export class Reconciler {
 
   /** Briefly: what plain clients took and what those say who are at work. */
   async once({ isBrief = false } = {}): Promise<Reconciled> {
-    // First what plain clients said: a lease must not be taken from one that has just finished.
-    const [taken = [], thrownOut = []] = await this.#list();
-    const { adopted, reverted } = await this.#statuses(isBrief);
-    const due = await this.#options.tasks.dueOnce();
+    const heard = await this.hearOnce({ isBrief });
+    const due = await this.#options.tasks.overdue.dueOnce();
     const drifted = isBrief ? [] : await this.#strays();
     if (!isBrief) await this.#endedParents();
-    return { ...due, taken, thrownOut, adopted, reverted, drifted };
+    return { ...due, ...heard, drifted };
+  }
+
+  /** What plain clients took and said. Comes before any judgement: a task must not be taken from one that has just finished it. */
+  async hearOnce({ isBrief = true } = {}): Promise<Pick<Reconciled, 'taken' | 'thrownOut' | 'adopted' | 'reverted'>> {
+    const [taken = [], thrownOut = []] = await this.#list();
+    return { taken, thrownOut, ...(await this.#statuses(isBrief)) };
   }
 
   #list(): Promise<string[][]> {

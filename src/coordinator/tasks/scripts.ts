@@ -157,7 +157,16 @@ export const due = defineScript({
   file: new URL('./lua/due.lua', import.meta.url),
   keys: [],
   args: { ...COMMON, limit: 'number' },
-  reply: lists,
+  reply: words,
+});
+export const overdue = defineScript({
+  file: new URL('./lua/overdue.lua', import.meta.url),
+  keys: [],
+  args: { limit: 'number' },
+  reply: (raw) => {
+    const [next, suspects] = z.tuple([z.string(), z.array(z.string())]).parse(raw);
+    return { nextSeconds: next === '' ? undefined : Number(next), suspects };
+  },
 });
 export const reconcile = defineScript({
   file: new URL('./lua/reconcile.lua', import.meta.url),

@@ -5,10 +5,11 @@ import { metadataOf, recordOf } from './admission.ts';
 import { configHash } from './config-hash.ts';
 import type { Gate, Passage } from './gate.ts';
 import { Outbox } from './outbox.ts';
+import { Overdue } from './overdue.ts';
 import { Pauses } from './pauses.ts';
 import type { PriorityOrder } from './priority.ts';
 import { restOf } from './result.ts';
-import { admit, amend, cancel, due, judge, lapse, reopen } from './scripts.ts';
+import { admit, amend, cancel, judge, reopen } from './scripts.ts';
 import type { Task, TaskContent, TaskId } from './task.ts';
 import { type GraphTask, type Judgement, judgeAll, type KnownTask } from './task-graph.ts';
 import type { Admission, Amendment, Outcome, Standing, TaskSink, Verdict } from './task-sink.ts';
@@ -38,14 +39,6 @@ export interface TasksOptions extends Omit<TaskStoreOptions, 'window'> {
 }
 
 const CHUNK = 200;
-const BATCH = 200;
-
-export interface Due {
-  /** Tasks whose back-off is over. */
-  readonly released: readonly string[];
-  readonly lost: readonly string[];
-  readonly timedOut: readonly string[];
-}
 
 /** The task room: what is to be done, by whom, and what became of it. */
 export class Tasks implements TaskSink {
@@ -54,6 +47,7 @@ export class Tasks implements TaskSink {
   readonly views: TaskViews;
   readonly outbox: Outbox;
   readonly pauses: Pauses;
+  readonly overdue: Overdue;
   readonly #options: TasksOptions;
   #order = '';
   #gate = OPEN_GATE;
@@ -70,6 +64,7 @@ export class Tasks implements TaskSink {
     this.views = new TaskViews(this.store);
     this.outbox = new Outbox({ connection, keys: this.store.keys });
     this.pauses = new Pauses(this.store);
+    this.overdue = new Overdue({ ...options, store: this.store, work: this.work, pauses: this.pauses });
   }
 
   /** From now on tasks pass this gate. It reads tasks itself, and so is made after them. */
@@ -170,41 +165,6 @@ export class Tasks implements TaskSink {
     return this.outbox.settle(ids);
   }
 
-  /** What the clock brings: back-offs and pauses that are over, leases that ended unsaid, time-outs. */
-  async dueOnce(): Promise<Due> {
-    const [, released = [], suspects = []] = await this.store.scripts.run(
-      due,
-      {},
-      { ...this.store.common(), limit: BATCH },
-    );
-    await this.pauses.followOnce();
-    const lost: string[] = [];
-    const timedOut: string[] = [];
-    for (const task of suspects) {
-      const [word, lockId = '', agent = '', status = ''] = await this.store.scripts.run(
-        lapse,
-        {},
-        { ...this.store.common(), task },
-      );
-      if (word !== 'LOST' && word !== 'TIMEOUT') continue;
-      await this.#end(task, { lockId, agent, status }, word);
-      (word === 'LOST' ? lost : timedOut).push(task);
-    }
-    return { released, lost, timedOut };
-  }
-
-  async #end(task: string, { lockId, agent, status }: Ended, word: 'LOST' | 'TIMEOUT') {
-    const [row] = await this.store.records([task], ['claims', 'timeout']);
-    const isLost = word === 'LOST';
-    if (isLost) await this.work.reapLocks(task, agent, row?.[0] ?? '');
-    const error = isLost ? `${agent} fell silent and its lease ended` : `it took longer than ${row?.[1]} s`;
-    // One that was popped from the list by somebody who then never said a word was not tried.
-    const isUnheard = status === 'assigned' && agent.startsWith(RAW);
-    const kind = isLost ? (isUnheard ? 'unheard' : 'lost') : 'timeout';
-    const failure = { class: kind, error, isForced: true } as const;
-    await this.work.fail({ task, agent, lockId }, failure);
-  }
-
   #judge(tasks: readonly GraphTask[]): Judgement {
     const { limits, log } = this.#options;
     const judged = judgeAll(tasks, limits().priorityOrder);
@@ -293,12 +253,6 @@ export class Tasks implements TaskSink {
     const { rawLeaseMs } = this.#options.limits();
     return { lease_us: rawLeaseMs * 1000, lease_class: 'process', hold_us: 0, purpose: 'task' };
   }
-}
-
-interface Ended {
-  readonly lockId: string;
-  readonly agent: string;
-  readonly status: string;
 }
 
 interface RowTerms {

@@ -75,7 +75,7 @@ test('a beat for the child keeps the parent, too', async () => {
   for (let beats = 0; beats < 4; beats++) {
     room.shift(600_000);
     expect(await room.tasks.work.heartbeat({ task: 'CHILD', agent: 'ann' })).toMatchObject({ outcome: 'noted' });
-    expect(await room.tasks.dueOnce()).toMatchObject({ lost: [] });
+    expect(await room.tasks.overdue.dueOnce()).toMatchObject({ lost: [] });
   }
   expect(await room.tasks.work.complete({ task: 'PARENT', agent: 'ann' })).toMatchObject({ outcome: 'completed' });
   expect(await room.tasks.work.heartbeat({ task: 'CHILD', agent: 'ann' })).toMatchObject({ outcome: 'noted' });

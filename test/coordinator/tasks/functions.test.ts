@@ -115,7 +115,7 @@ describe('with redis-cli and FCALL an agent', () => {
     await room.add('A');
     const { lockId } = await claimed('ann', 'lease', 'process');
     room.shift(31_000);
-    await room.tasks.dueOnce();
+    await room.tasks.overdue.dueOnce();
     await functions.once();
     const second = await room.tasks.work.claim({ agent: 'bob' });
     expect(second).toMatchObject({ outcome: 'claimed' });
@@ -140,7 +140,7 @@ describe('with redis-cli and FCALL an agent', () => {
       room.shift(20_000);
       await functions.once();
       expect((await fcall('beat', 'A', 'ann')).exit).toBe(0);
-      expect(await room.tasks.dueOnce()).toMatchObject({ lost: [] });
+      expect(await room.tasks.overdue.dueOnce()).toMatchObject({ lost: [] });
     }
     await fcall('done', 'A', 'ann');
     expect(await room.client.zcard(room.keys.agentCapacityLeases('ann'))).toBe(0);

@@ -203,7 +203,7 @@ const time = [
         }
       }
       real.shift(10_000);
-      const { lost } = await real.tasks.dueOnce();
+      const { lost } = await real.tasks.overdue.dueOnce();
       expect([...lost].sort()).toEqual(paper.tick());
     }),
   ),

@@ -86,7 +86,7 @@ describe('a claim', () => {
     expect(await room.tasks.work.claim({ agent: 'ann' })).toMatchObject({ outcome: 'none' });
     await room.locks.release({ locks: [lock], agent: 'someone', lockId: 'l1' });
     room.shift(3_000);
-    await room.tasks.dueOnce();
+    await room.tasks.overdue.dueOnce();
     expect((await next('ann')).task.task_id).toBe('A');
   });
 
@@ -178,7 +178,7 @@ describe('a lease that ends unsaid', () => {
     await room.add('A');
     const { lease } = await next('ann', { leaseClass: 'process' });
     room.shift(31_000);
-    expect(await room.tasks.dueOnce()).toMatchObject({ lost: ['A'] });
+    expect(await room.tasks.overdue.dueOnce()).toMatchObject({ lost: ['A'] });
     expect(await room.status('A')).toBe('pending');
     const again = await next('ben');
     expect(again.lease.attempt).toBe(2);
@@ -198,7 +198,7 @@ describe('a lease that ends unsaid', () => {
       expect(await room.tasks.work.report(ann, { note: 'working', percent: 10 * beat })).toMatchObject({
         outcome: 'noted',
       });
-      expect(await room.tasks.dueOnce()).toMatchObject({ lost: [] });
+      expect(await room.tasks.overdue.dueOnce()).toMatchObject({ lost: [] });
     }
     expect(await room.status('A')).toBe('in_progress');
   });
@@ -207,7 +207,7 @@ describe('a lease that ends unsaid', () => {
     await room.add({ task_id: 'A', timeout_seconds: 60 });
     const { lease } = await next('ann');
     room.shift(61_000);
-    expect(await room.tasks.dueOnce()).toMatchObject({ timedOut: ['A'] });
+    expect(await room.tasks.overdue.timeOutOnce()).toEqual(['A']);
     expect(await room.client.hget(room.keys.taskExecution('A'), 'error')).toContain('60 s');
     expect(await room.tasks.work.report({ task: 'A', agent: 'ann', lockId: lease.lock_id })).toMatchObject({
       outcome: 'late',
@@ -231,7 +231,7 @@ describe('a failure', () => {
       });
       expect(await room.status('A')).toBe('blocked');
       room.shift(inMs + 10);
-      await room.tasks.dueOnce();
+      await room.tasks.overdue.dueOnce();
     }
     await next('ann');
     expect(await room.tasks.work.fail({ task: 'A', agent: 'ann' }, { error: 'boom' })).toEqual({

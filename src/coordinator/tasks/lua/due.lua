@@ -1,17 +1,14 @@
--- What the clock brings: back-offs that are over go back to the queue, pauses that are over end, and tasks whose lease should
--- have ended by now are named, for the caller to look at.
+-- What the clock brings: back-offs that are over go back to the queue, and pauses that are over end.
 --   args.limit
--- Outcome: { resumed…(lanes) }, { released… }, { suspect… }
+-- Outcome: the tasks that go back
 -- @include _ready.lua
 
-local resumed = {}
 local pauses = redis.call('HGETALL', key.pauses())
 for at = 1, #pauses, 2 do
   local pause = cjson.decode(pauses[at + 1])
   if is_over_at(pause) then
     redis.call('HDEL', key.pauses(), pauses[at])
     if pause.mark then redis.call('ZREM', key.pausedResources(), pause.mark .. '\0' .. pauses[at]) end
-    resumed[#resumed + 1] = pauses[at]
   end
 end
 local released = redis.call('ZRANGEBYSCORE', key.delayedTasks(), '-inf', seconds(now), 'LIMIT', 0, args.limit)
@@ -21,4 +18,4 @@ for _, id in ipairs(released) do
   if t and t.status == 'blocked' then settle(t) end
 end
 if #released > 0 then write_progress() end
-return { resumed, released, redis.call('ZRANGEBYSCORE', key.runningTasks(), '-inf', whole_number(now), 'LIMIT', 0, args.limit) }
+return released

@@ -24,6 +24,7 @@ local SPENDS = { task = true, lost = true, timeout = true }
 local EVENT = { lost = 'lease_lost', unheard = 'lease_lost', timeout = 'task_timeout', cancelled = 'task_dropped' }
 end_work(t)
 log_error(t.task, text)
+if class == 'timeout' then redis.call('HSET', key.taskExecution(t.ade), 'result', 'timeout', 'completed_at', now_text) end
 local delay = 0
 if SPENDS[class] then
   delay = spend_attempt(t, text, class == 'lost' and 0 or args.delay_us, args.max_attempts)
