@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { foundTasks } from '../coordinator/tasks/found.ts';
 import { RESET_SCOPES, reset } from '../coordinator/tasks/reset.ts';
 import { PHASES, STATIONS } from '../coordinator/tasks/station.ts';
-import { taskIdSchema, taskSchema, userIdSchema } from '../coordinator/tasks/task.ts';
+import { taskIdSchema, taskSchema, userIdSchema, WORK_STATUSES } from '../coordinator/tasks/task.ts';
+import { CURSOR } from '../coordinator/tasks/task-pages.ts';
 import { ReeveError } from '../errors.ts';
 import { refuseForeignTask } from './approval-answers.ts';
 import { defineOperation, type Operation } from './operation.ts';
@@ -24,15 +24,22 @@ export const taskOperations: readonly Operation[] = [
     access: 'read',
     input: z.object({
       station: z.enum(STATIONS).optional().describe('Only those that stand there'),
-      text: z.string().optional().describe('Only those whose id or title has this in it'),
+      status: z.enum(WORK_STATUSES).optional().describe('Only those with this status'),
+      agent: z.string().max(200).optional().describe('Only those that this one works on now'),
+      type: z.string().max(200).optional().describe('Only those for this type of agent'),
+      text: z.string().max(500).optional().describe('Only those whose id or title has this in it'),
       epic: z.string().optional().describe('Only those of it'),
       author: userIdSchema.optional().describe('Only those that this one made'),
       resource: z.string().min(1).max(2_000).optional().describe('Only those that work on it: TYPE:ID, or a path'),
       tag: z.string().min(1).max(100).optional().describe('Only those with this tag'),
       limit: z.int().min(1).max(10_000).default(100).describe('At most this many'),
-      cursor: z.string().max(200).optional().describe('The last id of the page before'),
+      cursor: z.string().regex(CURSOR).optional().describe('The next_cursor of the page before'),
     }),
-    output: z.object({ items: z.array(rowShape), total: z.int(), next_cursor: z.string().optional() }),
+    output: z.object({
+      items: z.array(rowShape),
+      total: z.int().optional().describe('How many there are, if nothing was asked for'),
+      next_cursor: z.string().optional(),
+    }),
     errors: [],
     http: { method: 'GET', path: '/tasks' },
     cli: {
@@ -42,23 +49,13 @@ export const taskOperations: readonly Operation[] = [
     },
     mcp: {
       tool: 'find_tasks',
-      description: 'List tasks by station (ready, working, waiting, done, failed …), text or epic.',
+      description: 'List tasks by station (ready, working, waiting, done, failed …), agent, type, text or epic.',
       readOnly: true,
       idempotent: true,
     },
-    run: async ({ rooms }, { station, text, epic, author, resource, tag, limit, cursor }) => {
-      const rows = await rooms.tasks.views.rows(await foundTasks(rooms.tasks.store, { author, resource, tag }));
-      const has = (words: string) => words.toLowerCase().includes((text ?? '').toLowerCase());
-      const found = rows.filter(
-        (row) =>
-          (!station || row.station === station) &&
-          (!epic || row.epic === epic) &&
-          (!text || has(row.task_id) || has(row.title)),
-      );
-      const from = cursor ? found.findIndex(({ task_id }) => task_id === cursor) + 1 : 0;
-      const items = found.slice(from, from + limit);
-      const isMore = from + limit < found.length;
-      return { items, total: found.length, ...(isMore && { next_cursor: items.at(-1)?.task_id }) };
+    run: async ({ rooms }, { limit, cursor, ...wanted }) => {
+      const { items, total, next } = await rooms.tasks.pages.page(wanted, { limit, cursor });
+      return { items: [...items], ...(total !== undefined && { total }), ...(next && { next_cursor: next }) };
     },
   }),
   defineOperation({

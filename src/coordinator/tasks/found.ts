@@ -18,22 +18,9 @@ export function indexKey(keys: Keyspace, [kind, name = '', id = '']: readonly st
   return kind === 'resource' ? keys.tasksByResource(name, id) : keys.tasksByTag(name);
 }
 
-/** Ids of the project's tasks that are found by all of these; undefined if nothing was asked for. */
-export async function foundTasks(store: TaskStore, by: FoundBy): Promise<string[] | undefined> {
-  const { connection, keys } = store;
-  const redis = connection.commands;
-  const places = placesOf(by, store.project);
-  if (places.length === 0) return undefined;
-  const [first = [], ...others] = await Promise.all(
-    places.map((place) => redis.zrange(indexKey(keys, place), '0', '-1')),
-  );
-  const rest = others.map((ids) => new Set(ids));
-  const everywhere = first.filter((id) => rest.every((ids) => ids.has(id)));
-  // The indexes are those of all projects.
-  const ids = everywhere.filter((id) => id.startsWith(store.head)).map((id) => id.slice(store.head.length));
-  const isKnown = ids.length > 0 ? await redis.smismember(keys.knownTasks(), ...ids) : [];
-  return ids.filter((_, at) => isKnown[at] === 1);
-}
+/** The indexes that have all of these. */
+export const indexesOf = (store: TaskStore, by: FoundBy): string[] =>
+  placesOf(by, store.project).map((place) => indexKey(store.keys, place));
 
 const placesOf = ({ author, resource, tag }: FoundBy, project: string): string[][] => [
   ...(author === undefined ? [] : [['author', author]]),

@@ -51,8 +51,9 @@ export class Pauses {
     if (this.#isSure && wanted === this.#followed) return 0;
     this.#isSure = false;
     const { keys } = this.#store;
-    let moved = (await this.#followParked()) + (await this.#followSet(keys.readyOrder()));
-    moved += await this.#followSet(keys.pausedTasks());
+    let moved = 0;
+    // Those that wait for the end of a running task are ready all the same.
+    for (const set of [keys.parkedOrder(), keys.readyOrder(), keys.pausedTasks()]) moved += await this.#follow(set);
     this.#followed = wanted;
     this.#isSure = true;
     return moved;
@@ -67,7 +68,7 @@ export class Pauses {
   }
 
   /** By score, so that what leaves the set meanwhile moves nothing past us. */
-  async #followSet(key: string): Promise<number> {
+  async #follow(key: string): Promise<number> {
     const { connection } = this.#store;
     let [moved, after] = [0, '-inf'];
     for (;;) {
@@ -76,22 +77,6 @@ export class Pauses {
       moved += await this.#reconsider(found.filter((_, at) => at % 2 === 0));
       after = `(${found.at(-1)}`;
     }
-  }
-
-  /** Those that wait for the end of a running task are in no order, but ready all the same. */
-  async #followParked(): Promise<number> {
-    const { connection, keys } = this.#store;
-    const redis = connection.commands;
-    let moved = 0;
-    for (const running of await redis.zrange(keys.runningTasks(), '0', '-1')) {
-      for (let cursor = '0'; ; ) {
-        const [next, parked] = await redis.sscan(keys.parkedTasks(running), cursor, 'COUNT', SLICE);
-        if (parked.length > 0) moved += await this.#reconsider(parked);
-        cursor = next;
-        if (cursor === '0') break;
-      }
-    }
-    return moved;
   }
 
   #reconsider(tasks: readonly string[]): Promise<number> {

@@ -125,9 +125,9 @@ export class Reconciler {
 
   async #slice(): Promise<string[]> {
     const { connection, keys } = this.#options.tasks.store;
-    const [next, slice] = await connection.commands.sscan(keys.knownTasks(), this.#taskCursor, 'COUNT', SLICE);
+    const [next, found] = await connection.commands.zscan(keys.knownTasks(), this.#taskCursor, 'COUNT', SLICE);
     this.#taskCursor = next;
-    return slice;
+    return found.filter((_, at) => at % 2 === 0);
   }
 
   /** True: believed. False: not. Undefined: not yet. */

@@ -48,6 +48,7 @@ async function resetTasks(tasks: Tasks): Promise<number> {
     keys.readyOrder(),
     keys.runningTasks(),
     keys.delayedTasks(),
+    keys.parkedOrder(),
     keys.pausedTasks(),
     keys.deadTasks(),
     keys.quarantine(),

@@ -180,3 +180,9 @@ export const mirror = defineScript({
   args: { ...COMMON, tasks: 'json', queue: 'number' },
   reply: (raw) => z.int().parse(raw),
 });
+export const page = defineScript({
+  file: new URL('./lua/page.lua', import.meta.url),
+  keys: ['index'],
+  args: { score: 'string', member: 'string', count: 'number' },
+  reply: words,
+});

@@ -60,11 +60,12 @@ export class TaskStore {
   }
 
   async size(): Promise<number> {
-    return this.connection.commands.scard(this.keys.knownTasks());
+    return this.connection.commands.zcard(this.keys.knownTasks());
   }
 
+  /** All of them, in the order of their source. */
   async ids(): Promise<string[]> {
-    return (await this.connection.commands.smembers(this.keys.knownTasks())).sort(inOrder);
+    return this.connection.commands.zrange(this.keys.knownTasks(), '0', '-1');
   }
 
   /** Every task as its place among the others depends on it. */
@@ -88,4 +89,3 @@ export class TaskStore {
 }
 
 const BATCH = 500;
-const inOrder = new Intl.Collator('en', { numeric: true }).compare;

@@ -12,6 +12,7 @@ import { restOf } from './result.ts';
 import { admit, amend, cancel, judge, reopen } from './scripts.ts';
 import type { Task, TaskContent, TaskId } from './task.ts';
 import { type GraphTask, type Judgement, judgeAll, type KnownTask } from './task-graph.ts';
+import { TaskPages } from './task-pages.ts';
 import type { Admission, Amendment, Outcome, Standing, TaskSink, Verdict } from './task-sink.ts';
 import { TaskStore, type TaskStoreOptions } from './task-store.ts';
 import { TaskViews } from './task-view.ts';
@@ -45,6 +46,7 @@ export class Tasks implements TaskSink {
   readonly store: TaskStore;
   readonly work: Work;
   readonly views: TaskViews;
+  readonly pages: TaskPages;
   readonly outbox: Outbox;
   readonly pauses: Pauses;
   readonly overdue: Overdue;
@@ -62,6 +64,7 @@ export class Tasks implements TaskSink {
     });
     this.work = new Work({ store: this.store, locks, limits });
     this.views = new TaskViews(this.store);
+    this.pages = new TaskPages(this.store, this.views);
     this.outbox = new Outbox({ connection, keys: this.store.keys });
     this.pauses = new Pauses(this.store);
     this.overdue = new Overdue({ ...options, store: this.store, work: this.work, pauses: this.pauses });

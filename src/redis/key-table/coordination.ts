@@ -106,11 +106,12 @@ export const COORDINATION_KEYS = {
   knownTasks: {
     pattern: '<project>:coord:tasks',
     slot: 'project',
-    type: 'set',
+    type: 'zset',
     ttl: { kind: 'none' },
     room: 'tasks',
     from: 'additive',
-    holds: 'ids of all tasks, so that a reset never searches by KEYS',
+    holds:
+      'ids of all tasks by their number, in the order of their source: a reset never searches by KEYS, a list reads a page',
   },
   knownAgents: {
     pattern: '<project>:coord:agents',
@@ -326,6 +327,15 @@ export const COORDINATION_KEYS = {
     room: 'tasks',
     from: 'additive',
     holds: 'ready tasks that would collide with this running one',
+  },
+  parkedOrder: {
+    pattern: '<project>:coord:parked',
+    slot: 'project',
+    type: 'zset',
+    ttl: { kind: 'none' },
+    room: 'tasks',
+    from: 'additive',
+    holds: 'all tasks that are parked, best first',
   },
   delayedTasks: {
     pattern: '<project>:coord:delayed',

@@ -31,7 +31,7 @@ export async function expectSoundEnd(world: World, redis: Redis, count: number):
   try {
     const ids = file.prepare('select task_id from tasks').pluck().all() as string[];
     expect.soft(ids.length).toBe(count);
-    expect.soft((await redis.smembers(keys.knownTasks())).sort()).toEqual([...ids].sort());
+    expect.soft((await redis.zrange(keys.knownTasks(), '0', '-1')).sort()).toEqual([...ids].sort());
     const work = await eventsOf(redis, archive, 'work', keys.coordinationEvents());
     await expectCompletedOnce(redis, file, ids, work);
     await expectRecount(redis, ids);

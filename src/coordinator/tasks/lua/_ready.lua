@@ -46,6 +46,7 @@ end
 local function leave_park(t)
   if t.parked == '' then return end
   redis.call('SREM', key.parkedTasks(t.parked), t.task)
+  redis.call('ZREM', key.parkedOrder(), t.task)
   note(t, 'parked', '')
   t.parked = ''
 end

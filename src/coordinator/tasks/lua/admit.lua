@@ -63,7 +63,7 @@ local function write_record(given)
   enter_parent(t)
   redis.call('SET', key.taskStatus(t.task), t.status)
   redis.call('SET', key.taskMeta(t.task), given.meta)
-  redis.call('SADD', key.knownTasks(), t.task)
+  redis.call('ZADD', key.knownTasks(), given.seq, t.task)
   if t.quarantine ~= '' then redis.call('HSET', key.quarantine(), t.task, t.quarantine) end
   count(t.status, 1)
   return t

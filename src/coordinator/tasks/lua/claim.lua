@@ -54,6 +54,7 @@ local function park(t, blocker)
   if not withdraw(t) then return infer(t, 'raw.' .. t.task, 'assigned', args.raw_us) end
   note(t, 'parked', blocker)
   redis.call('SADD', key.parkedTasks(blocker), t.task)
+  redis.call('ZADD', key.parkedOrder(), t.score, t.task)
 end
 
 -- Its approval is gone, or was for something else: it stands before the gate again, for people to be asked anew.
