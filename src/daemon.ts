@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { asking, createApprovalRooms } from './approval-rooms.ts';
+import { asking, createApprovalRooms, picturing } from './approval-rooms.ts';
 import { explainApprovals } from './approvals/explain-approvals.ts';
 import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
@@ -146,8 +146,6 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     log,
   });
   const { tasks, taskDesk, roster, staffing, board } = work;
-  const handlers = { ...keyRoom.handlers, ...work.handlers };
-  const jobs = new Jobs({ connection, keys, scripts, clock, log: log.child('jobs'), handlers });
   const gate = createApprovalRooms({
     config: () => loaded().config.approvals,
     store,
@@ -159,6 +157,17 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     service: instance,
   });
 
+  // In Cluster mode tasks, and with them approvals, are not served.
+  const timed = spelling.mode === 'cluster' ? {} : gate.handlers;
+  const jobs = new Jobs({
+    connection,
+    keys,
+    scripts,
+    clock,
+    log: log.child('jobs'),
+    handlers: { ...keyRoom.handlers, ...work.handlers, ...timed },
+  });
+
   const identity = createIdentityRooms({
     store,
     connection,
@@ -167,6 +176,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     clock,
     log: log.child('identity'),
     service: instance,
+    ...(spelling.mode === 'cluster' ? {} : { rights: gate.rights }),
   });
 
   const streams = { connection, events, store, ...config.events };
@@ -332,7 +342,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       counting,
       ...work.members,
       waking,
-      ...(spelling.mode === 'cluster' ? [] : [asking(gate.approvals, { clock, log: log.child('approvals') })]),
+      ...(spelling.mode === 'cluster'
+        ? []
+        : [picturing(gate.approvals), asking(gate.approvals, { clock, log: log.child('approvals') })]),
       jobRunner(jobs, { clock, log: log.child('jobs') }),
       auditDrain(auditing),
       auditLogger({ ...auditing, tail }),

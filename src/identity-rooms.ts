@@ -3,7 +3,7 @@ import { reason } from './errors.ts';
 import { Doorkeeper } from './identity/doorkeeper.ts';
 import { Sessions } from './identity/sessions.ts';
 import { Tokens } from './identity/tokens.ts';
-import { Users } from './identity/users.ts';
+import { type RightsPicture, Users } from './identity/users.ts';
 import type { Logger } from './log.ts';
 import type { Connection } from './redis/connection.ts';
 import type { Keyspace } from './redis/keys.ts';
@@ -19,6 +19,8 @@ export interface IdentityRoomsOptions {
   readonly log: Logger;
   /** Which daemon this is: goes into audit rows. */
   readonly service: string;
+  /** Whatever goes by what people may do. */
+  readonly rights?: RightsPicture;
 }
 
 export interface IdentityRooms {
@@ -30,12 +32,13 @@ export interface IdentityRooms {
 
 /** Who there is, and who is in. */
 export function createIdentityRooms(options: IdentityRoomsOptions): IdentityRooms {
-  const { store, connection, keys, scripts, clock, log, service } = options;
+  const { store, connection, keys, scripts, clock, log, service, rights } = options;
   const sessions = new Sessions({ connection, keys, scripts, clock });
   const users = new Users({
     store,
     clock,
     service,
+    rights,
     onRightsChanged: async (user) => {
       try {
         await sessions.endAll({ id: user });

@@ -23,6 +23,14 @@ export const REVIEWER_POLICY = z.strictObject({
     .default([])
     .describe('Roles of which each must be among them; none: any reviewer or admin will do'),
   risk_threshold: score.default(0).describe('It is about tasks of at least this risk'),
+  due_seconds: z
+    .int()
+    .min(1)
+    .max(90 * 24 * 3_600)
+    .optional()
+    .describe(
+      'How long people have to answer before it goes to the next level; of several policies the shortest counts',
+    ),
   auto_approve_if: z
     .strictObject({
       risk_below: score.optional().describe('The risk is below this'),

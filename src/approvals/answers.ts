@@ -3,16 +3,18 @@ import type { TaskState } from '../coordinator/tasks/task.ts';
 import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import { ReeveError } from '../errors.ts';
 import { petitionOf } from './assessor.ts';
-import { canBeMet, inPlaceOf } from './assignment.ts';
 import { MOST_HOPS } from './delegation.ts';
 import type { DelegationStore } from './delegation-store.ts';
 import type { ApprovalDesk } from './desk.ts';
 import { whyNot } from './eligibility.ts';
+import type { Escalation } from './escalation.ts';
+import { canBeMet, inPlaceOf } from './need.ts';
 import { objection } from './objection.ts';
 import { canReview, goesBy, type People, type Person } from './people.ts';
 import { type AnswerAction, type ApprovalRequest, needsSchema } from './request.ts';
-import type { Risk, RiskThresholds } from './risk.ts';
+import type { RiskThresholds } from './risk.ts';
 import { delegate, respond, withdraw } from './scripts.ts';
+import { type Terms, termArgs } from './terms.ts';
 
 export interface AnswersOptions {
   readonly tasks: Tasks;
@@ -20,8 +22,8 @@ export interface AnswersOptions {
   readonly delegations: DelegationStore;
   readonly people: People;
   readonly thresholds: () => Promise<RiskThresholds>;
-  /** Seconds that people have to answer. */
-  readonly timeout: () => Promise<number>;
+  readonly terms: () => Promise<Terms>;
+  readonly escalation: Escalation;
   readonly clock: Clock;
 }
 
@@ -58,13 +60,27 @@ export class Answers {
       answers: answers.map(({ approval, action, reason, hash = '' }) => ({ approval, action, reason, hash })),
       dry: Number(isDry || isBad),
     };
-    const replies = await tasks.store.scripts.run(respond, {}, args);
+    const replies = await this.#respond(args);
     return answers.map(({ approval }, at) => {
-      const error = refused[at] ?? objection(replies[at] as string[], approval, by);
+      const error = refused[at] ?? objection(replies[at]!, approval, by);
       if (error) return { approval, error };
-      const [word, state = 'REVIEWING'] = replies[at] as string[];
+      const [word, state = 'REVIEWING'] = replies[at]!;
       return { approval, state: state as TaskState, again: word === 'SAME' };
     });
+  }
+
+  /**
+   * A question that is due goes to the next level and is not answered any more. Where nobody has seen to that yet it is done
+   * here; and if it turns out that nobody is left to be asked, it can be answered after all.
+   */
+  async #respond(args: RespondArgs): Promise<readonly (readonly string[])[]> {
+    const { tasks, escalation } = this.#options;
+    const run = () => tasks.store.scripts.run(respond, {}, args);
+    const replies = await run();
+    const late = args.answers.filter((_, at) => replies[at]?.[0] === 'EXPIRED' && replies[at][2] === '');
+    if (late.length === 0 || args.dry === 1) return replies;
+    for (const { approval } of late) await escalation.escalate(approval);
+    return run();
   }
 
   /** Several at once. What is critical wants a look of its own. */
@@ -85,12 +101,12 @@ export class Answers {
   }
 
   async withdraw(approval: string, by: string, reason: string): Promise<TaskState> {
-    const { tasks, timeout } = this.#options;
-    const due_us = (await timeout()) * 1_000_000;
+    const { tasks, terms } = this.#options;
+    const term = termArgs(await terms());
     const reply = await tasks.store.scripts.run(
       withdraw,
       {},
-      { ...tasks.store.common(), approval, by, reason, due_us },
+      { ...tasks.store.common(), ...term, approval, by, reason },
     );
     const error = objection(reply, approval, by);
     if (error) throw error;
@@ -99,7 +115,7 @@ export class Answers {
 
   /** Passes a question on by hand. Answers with the request that the other one has since. */
   async delegate(approval: string, by: string, { to, reason }: { to: string; reason: string }): Promise<string> {
-    const { tasks, people, timeout } = this.#options;
+    const { tasks, people, terms } = this.#options;
     const denied = (why: string) => new ReeveError('APPROVAL_DENIED', { caller: by, approval, why });
     const [request, everyone] = [await this.#options.desk.get(approval), await people.all()];
     const why = request.status === 'PENDING' ? await this.#whyNot(by, request, everyone) : undefined;
@@ -126,7 +142,7 @@ export class Answers {
         reason,
         before,
         needs: JSON.stringify(needs),
-        due_us: (await timeout()) * 1_000_000,
+        ...termArgs(await terms()),
       },
     );
     const error = objection(reply, approval, by);
@@ -152,9 +168,13 @@ export class Answers {
     if (chain.length < 2) return whyNot(by, { ...plain, delegations: [], petition: nothing });
     const local = task_id.slice(tasks.store.common().head.length);
     const task = (await tasks.views.tasks([local])).get(local);
-    const petition = task ? { ...petitionOf(task, NO_RISK, []), risk } : nothing;
+    const petition = task ? petitionOf(task, risk, []) : nothing;
     return whyNot(by, { ...plain, delegations: await delegations.all(), petition });
   }
 }
 
-const NO_RISK: Risk = { score: 0, exact: 0, level: 'LOW', factors: [], assessed_by: '' };
+interface RespondArgs extends ReturnType<Tasks['store']['common']> {
+  readonly by: string;
+  readonly answers: readonly { readonly approval: string }[];
+  readonly dry: number;
+}

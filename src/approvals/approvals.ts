@@ -10,6 +10,7 @@ import type { Assessor } from './assessor.ts';
 import { breakGlass, type Forced, type Override } from './break-glass.ts';
 import type { DelegationStore } from './delegation-store.ts';
 import { ApprovalDesk } from './desk.ts';
+import { Escalation } from './escalation.ts';
 import type { People } from './people.ts';
 import type { PolicyInForce } from './policy.ts';
 import type { PolicyStore } from './policy-store.ts';
@@ -19,7 +20,9 @@ import type { RiskThresholds } from './risk.ts';
 import { Rules } from './rules.ts';
 import type { Ruling } from './ruling.ts';
 import { comment } from './scripts.ts';
-import { Submission } from './submission.ts';
+import { Submission, type Wishes } from './submission.ts';
+import type { Terms } from './terms.ts';
+import { Timekeeper } from './timekeeper.ts';
 import { authorOf, isFile, readTask } from './written-task.ts';
 
 export interface ApprovalsOptions {
@@ -29,8 +32,7 @@ export interface ApprovalsOptions {
   readonly delegations: DelegationStore;
   readonly people: People;
   readonly thresholds: () => Promise<RiskThresholds>;
-  /** Seconds that people have to answer. */
-  readonly timeout: () => Promise<number>;
+  readonly terms: () => Promise<Terms>;
   readonly allowsUnasked: () => Promise<boolean>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -39,6 +41,8 @@ export interface ApprovalsOptions {
 /** The human gate: what may pass unasked, who is asked about the rest, and what follows from the answers. */
 export class Approvals implements Gate {
   readonly desk: ApprovalDesk;
+  readonly escalation: Escalation;
+  readonly timekeeper: Timekeeper;
   readonly #options: ApprovalsOptions;
   readonly #rules: Rules;
   readonly #submission: Submission;
@@ -46,11 +50,13 @@ export class Approvals implements Gate {
 
   constructor(options: ApprovalsOptions) {
     this.#options = options;
-    const { connection, keys } = options.tasks.store;
-    this.desk = new ApprovalDesk({ connection, keys });
+    const { connection, keys, scripts } = options.tasks.store;
+    this.desk = new ApprovalDesk({ connection, keys, scripts });
     this.#rules = new Rules({ ...options, desk: this.desk });
     this.#submission = new Submission({ ...options, rules: this.#rules });
-    this.#answers = new Answers({ ...options, desk: this.desk });
+    this.escalation = new Escalation({ ...options, desk: this.desk });
+    this.timekeeper = new Timekeeper({ ...options, desk: this.desk, escalation: this.escalation });
+    this.#answers = new Answers({ ...options, desk: this.desk, escalation: this.escalation });
   }
 
   judge(tasks: readonly Task[], graph: DependencyGraph): Promise<ReadonlyMap<string, Passage>> {
@@ -75,8 +81,8 @@ export class Approvals implements Gate {
     return this.#submission.askLeftOnce();
   }
 
-  submit(task: string, by: string): Promise<Ruling> {
-    return this.#submission.submit(task, by);
+  submit(task: string, by: string, wishes?: Wishes): Promise<Ruling> {
+    return this.#submission.submit(task, by, wishes);
   }
 
   simulate(task: Task, author: string, policies?: readonly PolicyInForce[]): Promise<Ruling> {

@@ -163,9 +163,9 @@ export function riskFields(risk: Risk, isUnasked: boolean): (string | number)[] 
 }
 
 /** What policies look at. */
-export const petitionOf = (task: Task, risk: Risk, authorRoles: readonly string[]) => ({
+export const petitionOf = (task: Task, risk: number, authorRoles: readonly string[]) => ({
   type: typeOf(task),
   resources: everyResource(task),
-  risk: risk.exact,
+  risk,
   authorRoles,
 });

@@ -1,16 +1,8 @@
 import type { ReviewerPolicy } from '../reviewer-policy.ts';
 import { type Delegation, type Route, route } from './delegation.ts';
+import { canBeMet, type Need } from './need.ts';
 import { canReview, goesBy, hasRole, type Person } from './people.ts';
 import { allowsUnasked, matching, type Petition, type PolicyInForce } from './policy.ts';
-
-/** What one policy asks for, in people. Scripts count by it. */
-export interface Need {
-  readonly policy_id: string;
-  readonly version: number;
-  readonly min: number;
-  readonly voters: readonly string[];
-  readonly roles: readonly { readonly role: string; readonly voters: readonly string[] }[];
-}
 
 export interface Asked extends Route {
   readonly name: string;
@@ -24,6 +16,8 @@ export type Assignment =
       readonly needs: readonly Need[];
       readonly asked: readonly Asked[];
       readonly notes: readonly string[];
+      /** How long they have, where a policy says so. */
+      readonly dueSeconds?: number | undefined;
       readonly because: string;
     }
   | { readonly outcome: 'nobody'; readonly policies: readonly PolicyRef[]; readonly because: string };
@@ -84,6 +78,7 @@ export function assign(question: Question): Assignment {
     policies: refs,
     needs,
     asked: asked.map((one) => ({ ...one, name: names.get(one.to) ?? one.to })),
+    dueSeconds: shortest(found),
     notes: [...routes.values()].flatMap(({ note }) => (note ? [note] : [])),
     because: wanted(needs, found),
   };
@@ -113,33 +108,28 @@ function canonical(found: Route, able: readonly Person[]): Route {
   return { ...found, to: able.find((person) => goesBy(person, found.to))?.id ?? found.to };
 }
 
+function shortest(policies: readonly PolicyInForce[]): number | undefined {
+  const given = policies.flatMap(({ due_seconds }) => due_seconds ?? []);
+  return given.length > 0 ? Math.min(...given) : undefined;
+}
+
 function needOf(policy: PolicyInForce, { people }: Question, routes: ReadonlyMap<string, Route>): Need {
   const { policy_id, version, min_approvers: min, required_roles } = policy;
-  const votersWith = (roles: readonly string[]) => {
-    const own = people.filter((person) => routes.has(person.id) && hasRole(person, roles));
-    return [...new Set(own.map(({ id }) => routes.get(id)!.to))].sort();
-  };
+  const meant = (roles: readonly string[]) =>
+    people.filter((person) => routes.has(person.id) && hasRole(person, roles)).map(({ id }) => id);
+  const votersWith = (roles: readonly string[]) => [...new Set(meant(roles).map((id) => routes.get(id)!.to))].sort();
+  const places = Map.groupBy(meant(required_roles), (id) => routes.get(id)!.to);
+  const isOwn = ([voter, of]: readonly [string, readonly string[]]) => of.length === 1 && of[0] === voter;
   return {
     policy_id,
     version,
     min,
     voters: votersWith(required_roles),
     roles: required_roles.map((role) => ({ role, voters: votersWith([role]) })),
+    by: Object.fromEntries([...places].filter((place) => !isOwn(place))),
+    stand_ins: [],
   };
 }
-
-/** The same with one person in the place of another. */
-export function inPlaceOf(needs: readonly Need[], of: string, by: string): Need[] {
-  const swap = (voters: readonly string[]) => [...new Set(voters.map((one) => (one === of ? by : one)))].sort();
-  return needs.map((need) => ({
-    ...need,
-    voters: swap(need.voters),
-    roles: need.roles.map((role) => ({ ...role, voters: swap(role.voters) })),
-  }));
-}
-
-export const canBeMet = ({ min, voters, roles }: Need): boolean =>
-  voters.length >= min && roles.every((role) => role.voters.length > 0);
 
 function shortage({ policy_id, min, voters, roles }: Need): string {
   const missing = roles.filter((role) => role.voters.length === 0).map(({ role }) => role);

@@ -3,12 +3,20 @@ import { ReeveError } from '../errors.ts';
 import type { Connection } from '../redis/connection.ts';
 import { isId } from '../redis/ids.ts';
 import type { Keyspace } from '../redis/keys.ts';
+import type { Scripts } from '../redis/script.ts';
 import { type ApprovalRequest, requestSchema, type Tally, tallySchema } from './request.ts';
 import { RISK_LEVELS, type Risk } from './risk.ts';
+import { day } from './scripts.ts';
 
 export interface ApprovalDeskOptions {
   readonly connection: Connection;
   readonly keys: Keyspace;
+  readonly scripts: Scripts;
+}
+
+export interface ReviewerStats extends z.output<typeof storedStats> {
+  /** The newest first. */
+  readonly days: readonly { readonly day: string; readonly approved: number; readonly rejected: number }[];
 }
 
 export interface InboxPage {
@@ -16,6 +24,8 @@ export interface InboxPage {
   readonly total: number;
   readonly next?: string | undefined;
 }
+
+type Wanted = (request: ApprovalRequest) => boolean;
 
 /** What was asked and answered, for people to look at. */
 export class ApprovalDesk {
@@ -38,8 +48,21 @@ export class ApprovalDesk {
     return found;
   }
 
-  /** What waits for one person, worst consequence first; or for anyone, what is due first. A page costs the same in any queue. */
-  async inbox(reviewer: string | undefined, limit: number, cursor?: string): Promise<InboxPage> {
+  /**
+   * What waits for one person, worst consequence first; or for anyone, what is due first. A page costs the same in any queue;
+   * one that only some belong on costs as much as it takes to find them.
+   */
+  async inbox(reviewer: string | undefined, limit: number, cursor?: string, isWanted?: Wanted): Promise<InboxPage> {
+    const items: ApprovalRequest[] = [];
+    for (let from = cursor; ; ) {
+      const page = await this.#page(reviewer, limit - items.length, from);
+      items.push(...(isWanted ? page.items.filter(isWanted) : page.items));
+      from = page.next;
+      if (from === undefined || items.length >= limit || !isWanted) return { ...page, items };
+    }
+  }
+
+  async #page(reviewer: string | undefined, limit: number, cursor?: string): Promise<InboxPage> {
     const { connection, keys } = this.#options;
     const redis = connection.commands;
     const queue = reviewer === undefined ? keys.approvalQueue() : keys.userApprovalQueue(reviewer);
@@ -69,6 +92,20 @@ export class ApprovalDesk {
     return tallySchema.parse(await connection.commands.hgetall(keys.taskApprovalStats(task)));
   }
 
+  /** How one reviewer is doing, today and on the days before, by the Redis server's clock. */
+  async stats(person: string, days: number): Promise<ReviewerStats> {
+    const [flat = [], ...counts] = await this.#options.scripts.run(day, {}, { person, days });
+    const fields = Object.fromEntries(flat.flatMap((name, at) => (at % 2 === 0 ? [[name, flat[at + 1]]] : [])));
+    return {
+      ...storedStats.parse(fields),
+      days: counts.map(([date = '', approved, rejected]) => ({
+        day: date,
+        approved: Number(approved),
+        rejected: Number(rejected),
+      })),
+    };
+  }
+
   async risk(task: string): Promise<Risk | undefined> {
     const { connection, keys } = this.#options;
     const fields = await connection.commands.hgetall(keys.taskRisk(task));
@@ -92,6 +129,14 @@ export class ApprovalDesk {
     return isReversed ? redis.zcount(queue, `(${score}`, '+inf') : redis.zcount(queue, '-inf', `(${score}`);
   }
 }
+
+const storedStats = z.object({
+  pending_count: z.coerce.number().default(0),
+  approved_today: z.coerce.number().default(0),
+  rejected_today: z.coerce.number().default(0),
+  avg_response_time: z.coerce.number().optional(),
+  last_action_at: z.string().optional(),
+});
 
 const storedRisk = z.object({
   score: z.coerce.number(),

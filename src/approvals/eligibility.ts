@@ -1,5 +1,5 @@
-import type { Need } from './assignment.ts';
 import { type Delegation, route } from './delegation.ts';
+import type { Need } from './need.ts';
 import { canReview, goesBy, hasRole, type Person } from './people.ts';
 import type { Petition } from './policy.ts';
 
@@ -24,6 +24,9 @@ export function whyNot(by: string, standing: Standing): string | undefined {
   const { people, chain, needs, isByHand } = standing;
   const person = people.find((one) => goesBy(one, by));
   if (!person || !canReview(person)) return 'only people answer, and only those who are still here';
+  if (needs.some(({ stand_ins }) => stand_ins.includes(person.id))) {
+    return hasRole(person, []) ? undefined : `${by} reviews nothing any more`;
+  }
   const [first = by] = chain;
   const principal = people.find((one) => goesBy(one, first));
   if (!principal?.isActive) return `${first}, in whose place it would be answered, is not here any more`;

@@ -3,7 +3,7 @@ import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import type { Action, Explainer, Explanation, Hold } from '../hold.ts';
 import { isId } from '../redis/ids.ts';
 import type { Approvals } from './approvals.ts';
-import type { Need } from './assignment.ts';
+import type { Need } from './need.ts';
 import type { ApprovalRequest, Tally } from './request.ts';
 
 /** Why a task stands before the gate, who could let it pass, and what they are asked. Also for the id of a request. */
@@ -18,21 +18,28 @@ export const explainApprovals =
     if (!detail || !STANDS_BEFORE.includes(detail.state)) return undefined;
     const ade = tasks.store.adeId(task);
     const [asked, tally] = await Promise.all([approvals.desk.about(ade), approvals.desk.tally(ade)]);
-    return explanation(
-      detail,
-      asked.filter(({ status }) => status === 'PENDING'),
-      tally,
-    );
+    const open = asked.filter(({ status }) => status === 'PENDING').sort(byDue);
+    const then = open[0] ? await approvals.escalation.outlook(open[0]) : '';
+    return explanation(detail, { open, tally, then });
   };
+
+/** How the vote on a task stands: who is still asked, soonest due first, and what happens if that one does not answer. */
+interface Vote {
+  readonly open: readonly ApprovalRequest[];
+  readonly tally: Tally;
+  readonly then: string;
+}
+
+const byDue = (a: ApprovalRequest, b: ApprovalRequest): number => Date.parse(a.due_at) - Date.parse(b.due_at);
 
 const STANDS_BEFORE: readonly string[] = ['DRAFT', 'SUBMITTED', 'REVIEWING', 'REJECTED'];
 
-function explanation(detail: TaskDetail, open: readonly ApprovalRequest[], tally: Tally): Explanation {
-  const hold = holdOf(detail, open, tally);
+function explanation(detail: TaskDetail, vote: Vote): Explanation {
+  const hold = holdOf(detail, vote);
   return { subject: detail.task_id, state: detail.station, says: hold.because, holds: [hold], upstream: [] };
 }
 
-function holdOf(detail: TaskDetail, open: readonly ApprovalRequest[], tally: Tally): Hold {
+function holdOf(detail: TaskDetail, { open, tally, then }: Vote): Hold {
   const { task_id: subject, state, because = '' } = detail;
   const base = { kind: 'approval', subject, clears_at: null } as const;
   const act = (label: string, command: string, url: string): Action => ({
@@ -72,15 +79,22 @@ function holdOf(detail: TaskDetail, open: readonly ApprovalRequest[], tally: Tal
       return {
         ...base,
         ...(names[0] && { holder: names.join(', ') }),
-        ...(open[0] && { since: open[0].created_at, clears_by: `due at ${open[0].due_at}` }),
+        ...(open[0] && { since: open[0].created_at, clears_by: `due at ${open[0].due_at}; then ${then}` }),
         ...(tally.policies[0] && {
           rule: tally.policies.map(({ policy_id, version }) => `${policy_id} r${version}`).join(', '),
         }),
-        because: `${subject} ${lacking(tally)}, because ${tally.because}. Asked: ${names.join(', ') || 'nobody'}.`,
+        because: `${subject} ${lacking(tally)}, because ${tally.because}. Asked: ${names.join(', ') || 'nobody'}${deadline(open[0], then)}.`,
         actions: [...answer, cancel],
       };
     }
   }
+}
+
+/** Until when, and what then. */
+function deadline(first: ApprovalRequest | undefined, then: string): string {
+  if (!first) return '';
+  if (!first.escalates) return `, since ${first.due_at} overdue: nobody is left to be asked`;
+  return `, ${first.reviewer_id} until ${first.due_at}; then ${then}`;
 }
 
 /** What is still missing, by the policy that lacks most. */

@@ -23,7 +23,7 @@ export function objection([word, about = '', who = '']: readonly string[], appro
     case 'STALE':
       return stale('the task was edited');
     case 'EXPIRED':
-      return settled(`it was due at ${about}, and others are asked now`);
+      return settled(`it was due at ${about}, and ${who || 'somebody else'} is asked since`);
     case 'TWICE':
       return settled(`${about} is about the same task`);
     case 'CHANGED':

@@ -5,6 +5,8 @@ export interface Person {
   readonly kind: 'human' | 'agent' | 'system';
   readonly roles: readonly string[];
   readonly isActive: boolean;
+  /** Whether votes of its may count: also of one who has no way in any more, but not of one who left. */
+  readonly mayHaveVoted: boolean;
   readonly manager?: string | undefined;
   /** Other names of the same person. */
   readonly aliases?: readonly string[] | undefined;

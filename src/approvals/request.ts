@@ -35,6 +35,12 @@ export const requestSchema = z.object({
   config_version: z.coerce.number(),
   risk: z.coerce.number(),
   by_hand: text.optional(),
+  tier: z.coerce.number().default(0),
+  wake_us: text.default(''),
+  span_us: z.coerce.number().default(0),
+  escalates: text.default('1').transform((word) => word === '1'),
+  reminded_at: text.optional(),
+  stranded: text.optional(),
   policies: list.pipe(z.array(z.object({ policy_id: text, version: z.int() }))),
 });
 export type ApprovalRequest = z.output<typeof requestSchema> & { readonly approval_id: string };
@@ -45,6 +51,8 @@ export const needSchema = z.object({
   min: z.int(),
   voters: z.array(text),
   roles: z.array(z.object({ role: text, voters: z.array(text) })),
+  by: z.record(text, z.array(text)).default({}),
+  stand_ins: z.array(text).default([]),
 });
 
 export const needsSchema = z.array(needSchema);

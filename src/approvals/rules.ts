@@ -56,7 +56,7 @@ export class Rules {
       tasks.map((task) => {
         const risk = risks.get(task.task_id)!;
         const nobody = { people: [], delegations: [], makers: [], at: isoTime(clock) };
-        const petition = petitionOf(task, risk, []);
+        const petition = petitionOf(task, risk.exact, []);
         const passes = assign({ ...common, ...nobody, petition, policies: inForce }).outcome === 'unasked';
         return [task.task_id, { passes, risk: riskFields(risk, passes) }];
       }),
@@ -75,7 +75,7 @@ export class Rules {
     const assessment = await assessor.assess(task, { version, isOfFile });
     const assignment = assign({
       ...(await this.#common(isOfFile)),
-      petition: petitionOf(task, assessment.risk, writer?.roles ?? []),
+      petition: petitionOf(task, assessment.risk.exact, writer?.roles ?? []),
       policies: inForce,
       people: everyone,
       delegations: chains,
@@ -105,7 +105,7 @@ export class Rules {
     const rule = ({ task, risk, author }: PastTask, by: readonly PolicyInForce[]) => {
       const writer = everyone.find(({ id }) => id === author);
       const isOfFile = isFile(author) && !writer;
-      const petition = petitionOf(task, risk, writer?.roles ?? []);
+      const petition = petitionOf(task, risk.exact, writer?.roles ?? []);
       return assign({ ...shared, ...common[isOfFile ? 'file' : 'api'], petition, policies: by, makers: [author] });
     };
     return compare(

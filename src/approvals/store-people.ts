@@ -31,6 +31,7 @@ export function storePeople({ store, groups }: StorePeopleOptions): People {
         name,
         kind: kindOf(roles),
         roles: [...roles, ...memberOf.map(([group]) => group)],
+        mayHaveVoted: state === 'active',
         isActive: state === 'active' && !(id === LOCAL && token && !localToken),
         ...(manager !== null && { manager }),
         aliases: (aliases.get(id) ?? []).map((one) => one.name),

@@ -6,13 +6,13 @@ import { riskFields } from './assessor.ts';
 import type { Rules } from './rules.ts';
 import { type Ruling, rulingOf } from './ruling.ts';
 import { submit } from './scripts.ts';
+import { type Terms, termArgs } from './terms.ts';
 import { isFile, readTask } from './written-task.ts';
 
 export interface SubmissionOptions {
   readonly tasks: Tasks;
   readonly rules: Rules;
-  /** Seconds that people have to answer. */
-  readonly timeout: () => Promise<number>;
+  readonly terms: () => Promise<Terms>;
   readonly log: Logger;
 }
 
@@ -27,8 +27,8 @@ export class Submission {
     this.#options = options;
   }
 
-  submit(task: string, by: string): Promise<Ruling> {
-    return this.#submit(task, { by, isPatient: false });
+  submit(task: string, by: string, { dueSeconds }: Wishes = {}): Promise<Ruling> {
+    return this.#submit(task, { by, isPatient: false, dueSeconds });
   }
 
   async ask(ids: readonly string[], { drafts }: { readonly drafts: boolean }): Promise<void> {
@@ -67,21 +67,22 @@ export class Submission {
     return submitted.length + drafts.length;
   }
 
-  async #submit(id: string, { by, isPatient }: { by: string; isPatient: boolean }, tries = 3): Promise<Ruling> {
-    const { tasks, rules, timeout } = this.#options;
+  async #submit(id: string, how: Submitted, tries = 3): Promise<Ruling> {
+    const { tasks, rules, terms } = this.#options;
+    const { by, isPatient } = how;
     const found = await readTask(tasks, id);
     const { task, state, version } = found;
     if (state !== 'DRAFT' && state !== 'SUBMITTED') {
       throw new ReeveError('TASK_STATE', { task: id, state, what: 'submitting', wanted: 'drafts' });
     }
-    const { assessment, assignment } = await rules.rule(task, found);
+    const { assessment, assignment } = await rules.rule(task, { ...found, makers: [...found.makers, by] });
     const { preview, risk } = assessment;
     const problem = preview.errors.join('; ');
     if (problem && !isPatient) throw new ReeveError('PREVIEW_FAILED', { task: id, problem });
     if (assignment.outcome === 'nobody' && !isPatient) {
       throw new ReeveError('NOBODY_TO_ASK', { task: id, why: assignment.because });
     }
-    const asked = assignment.outcome === 'ask' ? assignment.asked : [];
+    const { asked, needs, dueSeconds } = assignment.outcome === 'ask' ? assignment : NOBODY;
     const reply = await tasks.store.scripts.run(
       submit,
       {},
@@ -95,16 +96,16 @@ export class Submission {
         risk: riskFields(risk, assignment.outcome === 'unasked'),
         outcome: problem ? 'refuse' : OUTCOME[assignment.outcome],
         because: problem || assignment.because,
-        needs: JSON.stringify(assignment.outcome === 'ask' ? assignment.needs : []),
+        needs: JSON.stringify(needs),
         questions: asked.map(({ to, name, chain }) => ({ to, name, chain: JSON.stringify(chain) })),
         priority: task.urgency ?? 'NORMAL',
         risk_score: risk.score,
         policies: JSON.stringify(assignment.policies),
-        due_us: (await timeout()) * 1_000_000,
+        ...termArgs(await terms(), how.dueSeconds ?? dueSeconds),
       },
     );
     const [word, ...ids] = reply;
-    if (word === 'CHANGED' && tries > 1) return this.#submit(id, { by, isPatient }, tries - 1);
+    if (word === 'CHANGED' && tries > 1) return this.#submit(id, how, tries - 1);
     if (word === 'CHANGED') throw new ReeveError('TASK_CHANGED', { task: id });
     if (word === 'UNKNOWN') throw new ReeveError('TASK_UNKNOWN', { task: id });
     if (word === 'STATE') {
@@ -114,4 +115,16 @@ export class Submission {
   }
 }
 
+/** What whoever submits it asks for besides. */
+export interface Wishes {
+  /** How long people have; never longer than the longest. */
+  readonly dueSeconds?: number | undefined;
+}
+
+interface Submitted extends Wishes {
+  readonly by: string;
+  readonly isPatient: boolean;
+}
+
+const NOBODY = { asked: [], needs: [], dueSeconds: undefined } as const;
 const OUTCOME = { unasked: 'pass', ask: 'ask', nobody: 'wait' } as const;

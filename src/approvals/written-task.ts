@@ -35,3 +35,10 @@ export async function authorOf({ store }: Tasks, task: string): Promise<string |
   const { connection, keys } = store;
   return (await connection.commands.hget(keys.taskMetadata(store.adeId(task)), 'author_id')) ?? undefined;
 }
+
+/** All who had a hand in it, by its id in ADE. None of them agrees to it. */
+export async function makersOf({ store }: Tasks, ade: string): Promise<string[]> {
+  const { connection, keys } = store;
+  const made = await connection.commands.hmget(keys.taskMetadata(ade), 'author_id', 'editor_id', 'submitted_by');
+  return made.filter((one) => one !== null);
+}

@@ -115,6 +115,49 @@ export const EVENTS = {
     payload: z.looseObject({ approval_id: text, task_id: text, reviewer: text, because: text }),
   },
 
+  'approval:reminder': {
+    stream: 'approval',
+    says: 'A reviewer has not answered yet',
+    payload: z.looseObject({ approval_id: text, task_id: text, reviewer: text, due_at: text }),
+  },
+  'approval:escalated': {
+    stream: 'approval',
+    says: 'Nobody answered in time: the next level is asked, and whoever is on call is told',
+    payload: z.looseObject({
+      approval_id: text,
+      task_id: text,
+      reviewer: text,
+      to: text,
+      on_call: text,
+      tier: z.int(),
+    }),
+  },
+  'approval:reassigned': {
+    stream: 'approval',
+    says: 'A reviewer cannot answer any more: somebody else is asked',
+    payload: z.looseObject({ approval_id: text, task_id: text, reviewer: text, to: text, because: text }),
+  },
+  'approval:exhausted': {
+    stream: 'approval',
+    says: 'Nobody is left to be asked: the question stays open, and whoever is on call is told',
+    payload: z.looseObject({ approval_id: text, task_id: text, reviewer: text, on_call: text, because: text }),
+  },
+  'approval:raised': {
+    stream: 'approval',
+    says: 'A question became more urgent, for too many wait',
+    payload: z.looseObject({ approval_id: text, task_id: text, reviewer: text, priority: text }),
+  },
+  'approval:backlog': {
+    stream: 'approval',
+    says: 'So much waits for answers that whoever is on call is told',
+    payload: z.looseObject({ open: z.int(), limit: z.int(), on_call: text }),
+  },
+  'approval:backlog_over': {
+    stream: 'approval',
+    says: 'What waits for answers has become less again',
+    payload: z.looseObject({ open: z.int(), limit: z.int() }),
+  },
+
   'lock:acquired': {
     stream: 'lock',
     says: 'A lock was granted; `with` names what a task takes together with its own',

@@ -13,8 +13,17 @@ export interface UsersOptions {
   readonly clock: Clock;
   /** Which daemon writes: goes into audit rows. */
   readonly service: string;
+  readonly rights?: RightsPicture | undefined;
   /** Called when somebody may do less or more than before, or is gone: whoever is in under that name must come in anew. */
   readonly onRightsChanged: (user: string) => Promise<void>;
+}
+
+/** Where others see what people may do without asking the store. */
+export interface RightsPicture {
+  /** Before somebody may do less: from here on nothing may count on that one's rights. */
+  suspend(user: string): Promise<void>;
+  /** After any change, also one that failed. */
+  draw(): Promise<void>;
 }
 
 export interface NewUser {
@@ -87,30 +96,31 @@ export class Users {
   }
 
   async set(name: string, change: UserChange): Promise<User> {
-    const { id, state } = await this.get(name);
+    const { id, state, roles: before } = await this.get(name);
     if (state === 'removed') throw new ReeveError('USER_REMOVED', { user: id });
+    if (change.roles && before.some((role) => !change.roles?.includes(role))) await this.#options.rights?.suspend(id);
     return this.#change(id, async (tx) => {
-      const before = (await this.#read(tx, id)) as User;
+      const found = (await this.#read(tx, id)) as User;
       if (change.manager) await this.#refuseStranger(tx, change.manager, id);
-      const roles = change.roles ?? before.roles;
+      const roles = change.roles ?? found.roles;
       await tx
         .updateTable('users')
         .set({
-          name: change.name ?? before.name,
-          email: orNull(change.email ?? before.email),
-          manager: orNull(change.manager ?? before.manager),
+          name: change.name ?? found.name,
+          email: orNull(change.email ?? found.email),
+          manager: orNull(change.manager ?? found.manager),
           roles: JSON.stringify(roles),
           updated_at: isoTime(this.#options.clock),
         })
         .where('id', '=', id)
         .execute();
       await claimNames(tx, id, {
-        email: change.email ?? before.email,
-        aliases: change.aliases ?? before.aliases,
+        email: change.email ?? found.email,
+        aliases: change.aliases ?? found.aliases,
         isNew: false,
       });
       await refuseWithoutAdmin(tx, this.#options.clock);
-      await this.#record(tx, 'user.set', id, 'active', 'active', { before: before.roles, roles, ...change });
+      await this.#record(tx, 'user.set', id, 'active', 'active', { before: found.roles, roles, ...change });
     });
   }
 
@@ -118,6 +128,7 @@ export class Users {
   async remove(name: string): Promise<User> {
     const { id, state } = await this.get(name);
     if (state === 'removed') return this.get(id);
+    await this.#options.rights?.suspend(id);
     return this.#change(id, async (tx) => {
       const at = isoTime(this.#options.clock);
       await tx
@@ -139,7 +150,11 @@ export class Users {
   async #change(id: string, work: (tx: Kysely<Tables>) => Promise<void>): Promise<User> {
     const { store } = this.#options;
     const before = await this.#read(store.db, id);
-    await store.db.transaction().execute(work);
+    try {
+      await store.db.transaction().execute(work);
+    } finally {
+      await this.#options.rights?.draw();
+    }
     const after = (await this.#read(store.db, id)) as User;
     if (before && rightsText(before) !== rightsText(after)) await this.#options.onRightsChanged(id);
     return after;

@@ -64,6 +64,10 @@ export const requestShape = z
     config_hash: z.string().describe('What it is about: send it with the answer'),
     config_version: z.number(),
     policies: z.array(policyRef),
+    tier: z.number().describe('How often it went to a next level'),
+    escalates: z.boolean().describe('Whether it goes to the next level when it is due; false: nobody is left there'),
+    reminded_at: z.string().optional(),
+    stranded: z.string().optional().describe('Why its reviewer cannot answer, if nobody else can be asked'),
   })
   .meta({ id: 'ApprovalRequest' });
 

@@ -25,6 +25,9 @@ export const approvalOperations: readonly Operation[] = [
     input: z.object({
       reviewer: reviewerSchema.optional().describe('Whose questions; default: your own'),
       all: z.boolean().default(false).describe('Those of everybody, in the order in which they are due'),
+      overdue: z.boolean().default(false).describe('Only what should have been answered by now'),
+      escalated: z.boolean().default(false).describe('Only what went to a next level, or found nobody left there'),
+      due_before: z.iso.datetime({ offset: true }).optional().describe('Only what is due before this'),
       task: taskIdSchema.optional().describe('All about this task, the answered ones included'),
       limit: z.int().min(1).max(1_000).default(50).describe('At most this many'),
       cursor: z.string().max(400).optional().describe('Where the page before ended'),
@@ -34,16 +37,16 @@ export const approvalOperations: readonly Operation[] = [
     http: { method: 'GET', path: '/approvals' },
     cli: {
       words: 'approval list',
-      columns: ['approval_id', 'risk', 'priority', 'due_at', 'reviewer_id', 'status', 'title'],
-      examples: ['reeve approval list', 'reeve approval list --all', 'reeve approval list --task T-1'],
+      columns: ['approval_id', 'risk', 'priority', 'due_at', 'tier', 'reviewer_id', 'status', 'title'],
+      examples: ['reeve approval list', 'reeve approval list --all --overdue', 'reeve approval list --task T-1'],
     },
-    run: async ({ rooms, caller }, { reviewer, all, task, limit, cursor }) => {
+    run: async ({ rooms, caller }, { reviewer, all, task, limit, cursor, ...filter }) => {
       const { desk } = rooms.approvals;
       if (task) {
         const items = await titled(rooms, await desk.about(rooms.tasks.store.adeId(task)));
         return { items, total: items.length };
       }
-      const page = await desk.inbox(all ? undefined : (reviewer ?? caller.id), limit, cursor);
+      const page = await desk.inbox(all ? undefined : (reviewer ?? caller.id), limit, cursor, wanted(filter, rooms));
       return {
         items: await titled(rooms, page.items),
         total: page.total,
@@ -63,6 +66,7 @@ export const approvalOperations: readonly Operation[] = [
       tally: tallyShape,
       requests: z.array(z.object({ approval_id: z.string(), reviewer_id: z.string(), status: z.string() })),
       comments: z.array(z.object({ by: z.string(), at: z.string(), text: z.string() })),
+      if_unanswered: z.string().optional().describe('What happens if nobody answers until it is due'),
     }),
     errors: ['APPROVAL_UNKNOWN'],
     http: { method: 'GET', path: '/approvals/{approval}' },
@@ -72,16 +76,48 @@ export const approvalOperations: readonly Operation[] = [
       const request = await desk.get(id);
       const [item] = await titled(rooms, [request]);
       const { task_id } = request;
-      const [state, tally, all, comments, assessment] = await Promise.all([
+      const isOpen = request.status === 'PENDING';
+      const [state, tally, all, comments, assessment, outlook] = await Promise.all([
         rooms.tasks.store.connection.commands.get(rooms.tasks.store.keys.taskState(task_id)),
         desk.tally(task_id),
         desk.about(task_id),
         desk.comments(task_id),
         desk.risk(task_id),
+        isOpen ? rooms.approvals.escalation.outlook(request) : undefined,
       ]);
       const requests = all.map(({ approval_id, reviewer_id, status }) => ({ approval_id, reviewer_id, status }));
-      return { ...item!, task_state: state ?? '', ...(assessment && { assessment }), tally, requests, comments };
+      const known = { ...(assessment && { assessment }), ...(outlook && { if_unanswered: outlook }) };
+      return { ...item!, ...known, task_state: state ?? '', tally, requests, comments };
     },
+  }),
+  defineOperation({
+    name: 'approval.stats',
+    summary: 'Show how a reviewer is doing: what waits, what was answered, by UTC day',
+    access: 'read',
+    input: z.object({
+      reviewer: reviewerSchema.optional().describe('Who; default: yourself'),
+      days: z.int().min(1).max(31).default(7).describe('How many days, today included'),
+    }),
+    output: z.object({
+      reviewer_id: z.string(),
+      pending_count: z.number(),
+      approved_today: z.number(),
+      rejected_today: z.number(),
+      avg_response_time: z.number().optional().describe('Seconds'),
+      last_action_at: z.string().optional(),
+      days: z.array(z.object({ day: z.string(), approved: z.number(), rejected: z.number() })),
+    }),
+    errors: [],
+    http: { method: 'GET', path: '/approvals/stats' },
+    cli: {
+      words: 'approval stats',
+      args: ['reviewer'],
+      examples: ['reeve approval stats', 'reeve approval stats rob --days 2'],
+    },
+    run: async ({ rooms, caller }, { reviewer = caller.id, days }) => ({
+      reviewer_id: reviewer,
+      ...(await rooms.approvals.desk.stats(reviewer, days)),
+    }),
   }),
   answering('approve', 'approve', 'Agree to a task', because.default('').describe('Why')),
   answering('reject', 'reject', 'Refuse a task for good', because.min(1).describe('Why')),
@@ -167,6 +203,19 @@ export const approvalOperations: readonly Operation[] = [
     run: answerAll,
   }),
 ];
+
+interface Filter {
+  readonly overdue: boolean;
+  readonly escalated: boolean;
+  readonly due_before?: string | undefined;
+}
+
+function wanted({ overdue, escalated, due_before }: Filter, { clock }: Rooms) {
+  const limits = [...(overdue ? [clock.now()] : []), ...(due_before === undefined ? [] : [Date.parse(due_before)])];
+  if (limits.length === 0 && !escalated) return undefined;
+  return ({ due_at, tier, escalates }: ApprovalRequest) =>
+    limits.every((limit) => Date.parse(due_at) <= limit) && (!escalated || tier > 0 || !escalates);
+}
 
 type Reason = z.ZodString | z.ZodDefault<z.ZodString>;
 

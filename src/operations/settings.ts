@@ -8,9 +8,8 @@ const origin = {
   problem: z.string().optional().describe('What is in Redis, if it cannot be used'),
   says: z.string(),
 };
-const setting = z
-  .object({ name: z.enum(LIVE_NAMES), value: z.union([z.number(), z.looseObject({})]), ...origin })
-  .meta({ id: 'LiveSetting' });
+const value = z.union([z.number(), z.string(), z.looseObject({})]);
+const setting = z.object({ name: z.enum(LIVE_NAMES), value, ...origin }).meta({ id: 'LiveSetting' });
 const flag = z
   .object({ name: z.enum(FLAG_NAMES), value: z.enum(['enabled', 'disabled']), ...origin })
   .meta({ id: 'Flag' });
@@ -40,9 +39,7 @@ export const settingOperations: readonly Operation[] = [
     access: 'admin',
     input: z.object({
       name: z.enum(LIVE_NAMES).describe('Which one'),
-      value: z
-        .union([z.literal('default'), z.number(), z.looseObject({})])
-        .describe('The new value; "default" goes back to the file or the default'),
+      value: value.describe('The new value; "default" goes back to the file or the default'),
     }),
     output: setting,
     errors: [],
@@ -52,11 +49,11 @@ export const settingOperations: readonly Operation[] = [
       args: ['name', 'value'],
       examples: ['reeve config set lock:max_ttl 600', 'reeve config set lock:max_ttl default'],
     },
-    run: async ({ rooms, caller }, { name, value }) => {
-      if (value === 'default') return rooms.live.set(name, undefined, caller.id);
-      const problem = rooms.live.problemWith(name, value);
+    run: async ({ rooms, caller }, { name, value: given }) => {
+      if (given === 'default') return rooms.live.set(name, undefined, caller.id);
+      const problem = rooms.live.problemWith(name, given);
       if (problem) throw new ReeveError('INVALID_INPUT', { operation: 'config.set', command: 'config set', problem });
-      return rooms.live.set(name, value, caller.id);
+      return rooms.live.set(name, given, caller.id);
     },
   }),
   defineOperation({

@@ -47,14 +47,23 @@ export const taskGateOperations: readonly Operation[] = [
     name: 'task.submit',
     summary: 'Submit a draft: it passes, or people are asked',
     access: 'submit',
-    input: z.object({ task, agent }),
+    input: z.object({
+      task,
+      agent,
+      due_seconds: z
+        .int()
+        .min(1)
+        .optional()
+        .describe('How long people have to answer; at most approval:max_timeout, by default approval:default_timeout'),
+    }),
     output: rulingShape,
     errors: ['TASK_UNKNOWN', 'TASK_STATE', 'TASK_CHANGED', 'PREVIEW_FAILED', 'NOBODY_TO_ASK'],
     http: { method: 'POST', path: '/tasks/{task}/submit', answers: { 202: 'Ruled upon' }, status: () => 202 },
     cli: { words: 'task submit', args: ['task'], view: 'ruling', examples: ['reeve task submit T-1'] },
-    run: async (context, { task: id, agent: writer }) => {
+    run: async (context, { task: id, agent: writer, due_seconds: dueSeconds }) => {
       await refuseForeignTask(context, id);
-      return rulingAnswer(await context.rooms.approvals.submit(id, authorOf(context.caller, writer)));
+      const by = authorOf(context.caller, writer);
+      return rulingAnswer(await context.rooms.approvals.submit(id, by, { dueSeconds }));
     },
   }),
   defineOperation({

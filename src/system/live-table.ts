@@ -22,14 +22,29 @@ export const LIVE_SETTINGS = {
   'lock:max_ttl': { schema: seconds(1, DAY), fallback: 900, says: 'Seconds that a lock may be asked or renewed for' },
   'lock:heartbeat_interval': { schema: seconds(1, HOUR), fallback: 10, says: 'Seconds between two heartbeats' },
   'approval:default_timeout': {
-    schema: seconds(60, 90 * DAY),
+    schema: seconds(1, 90 * DAY),
     fallback: 2 * DAY,
     says: 'Seconds until an unanswered request escalates',
   },
   'approval:max_timeout': {
-    schema: seconds(60, 90 * DAY),
+    schema: seconds(1, 90 * DAY),
     fallback: 14 * DAY,
     says: 'Seconds that a request may be given to answer',
+  },
+  'approval:reminders': {
+    schema: z.string().regex(/^(off|[1-9]\d?%(,[1-9]\d?%){0,9})$/, 'must be like 50%,90%, or off'),
+    fallback: '50%,90%',
+    says: 'After which parts of the time a reviewer is reminded; off: never',
+  },
+  'approval:on_call': {
+    schema: z.string().max(200),
+    fallback: '',
+    says: 'Who is told of every escalation, and asked when nobody else is left: a user, a role, a group, or a name that only notifications know',
+  },
+  'approval:backlog': {
+    schema: z.int().min(0).max(1_000_000),
+    fallback: 500,
+    says: 'Open requests from which on there is a backlog: priorities rise, and whoever is on call is told; 0: never',
   },
   'task:default_timeout': { schema: seconds(1, 30 * DAY), fallback: HOUR, says: 'Seconds that a task may run' },
   'risk:thresholds': {

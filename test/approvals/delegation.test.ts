@@ -110,7 +110,14 @@ test('whatever people delegate, everyone is answered for by one who may answer, 
 });
 
 test('whatever people delegate, a quorum is of different people, none of whom made it, or nobody is asked', () => {
-  const person = (id: string) => ({ id, name: id, kind: 'human' as const, roles: ['reviewer'], isActive: true });
+  const person = (id: string) => ({
+    id,
+    name: id,
+    kind: 'human' as const,
+    roles: ['reviewer'],
+    isActive: true,
+    mayHaveVoted: true,
+  });
   fc.assert(
     fc.property(
       fc.array(anyDelegation, { maxLength: 15 }),

@@ -5,6 +5,7 @@ import { DelegationStore } from '../../src/approvals/delegation-store.ts';
 import type { Person } from '../../src/approvals/people.ts';
 import { PolicyStore } from '../../src/approvals/policy-store.ts';
 import { storePeople } from '../../src/approvals/store-people.ts';
+import type { Terms as TimeTerms } from '../../src/approvals/terms.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { TaskState } from '../../src/coordinator/tasks/task.ts';
 import { silentLog } from '../../src/log.ts';
@@ -35,7 +36,7 @@ export type Sketched = Pick<Person, 'id' | 'roles'> & Partial<Person>;
 interface Terms {
   policies: ReviewerPolicy[];
   thresholds: { auto_approve: number; medium: number; high: number; critical: number };
-  timeoutSeconds: number;
+  time: TimeTerms;
   isUnaskedAllowed: boolean;
 }
 
@@ -45,7 +46,7 @@ export const policy = (given: Partial<ReviewerPolicy> & { policy_id: string }): 
 export const usualTerms = (): Terms => ({
   policies: [],
   thresholds: { auto_approve: 30, medium: 25, high: 50, critical: 75 },
-  timeoutSeconds: 3_600,
+  time: { timeout: 3_600, longest: 7_200, reminders: [0.5, 0.9], onCall: '', backlog: 0 },
   isUnaskedAllowed: true,
 });
 
@@ -69,7 +70,7 @@ export async function anApprovalRoom(): Promise<ApprovalRoom> {
     delegations,
     people: storePeople({ store, groups: () => ({ dba: ['dan', 'dora'] }) }),
     thresholds,
-    timeout: async () => terms.timeoutSeconds,
+    terms: async () => terms.time,
     allowsUnasked: async () => terms.isUnaskedAllowed,
     clock,
     log: silentLog,
@@ -88,6 +89,7 @@ export async function anApprovalRoom(): Promise<ApprovalRoom> {
         .onConflict((taken) => taken.column('id').doUpdateSet(row))
         .execute();
     }
+    await approvals.timekeeper.standing.mirrorOnce();
   };
   const requestOf = async (task: string, reviewer: string) => {
     const all = await approvals.desk.about(task);
@@ -105,6 +107,8 @@ export async function anApprovalRoom(): Promise<ApprovalRoom> {
     requestOf,
     draft: async (given: string | Sketch, author = 'ann') => {
       const { phase: _, ...task }: Sketch = typeof given === 'string' ? { task_id: given } : given;
+      // A test may have emptied Redis since.
+      await approvals.timekeeper.standing.mirrorOnce();
       await tasks.admit([{ task: aTask(task), phase: 'open', isDraft: true, author }]);
       return task.task_id;
     },

@@ -19,15 +19,25 @@ local function is_maker(ade, person)
   return same_person(made[1], person) or same_person(made[2], person) or same_person(made[3], person)
 end
 
+-- Whether this person has a question about the task, or has answered one.
+local function is_asked(t, person)
+  for _, id in ipairs(redis.call('SMEMBERS', key.approvalIndex(t.ade))) do
+    local other = redis.call('HMGET', key.approvalRequest(id), 'status', 'reviewer_id')
+    if (other[1] == 'PENDING' or other[1] == 'APPROVED') and same_person(other[2], person) then return true end
+  end
+  return false
+end
+
 -- Reads a question. Answers with what stands against this answer to it, as the call answers, or nil and all that is known.
 local function look(answer)
   local v = redis.call('HMGET', key.approvalRequest(answer.approval), 'task_id', 'reviewer_id', 'status', 'config_hash', 'due_us',
-    'escalates', 'asked_us', 'response_action', 'reviewed_by')
+    'escalates', 'asked_us', 'response_action', 'reviewed_by', 'delegated_to')
   local t = v[1] and task_of(v[1])
   if not t then return { 'UNKNOWN' } end
   local q = { id = answer.approval, t = t, reviewer = v[2], status = v[3], hash = v[4], due_us = tonumber(v[5]), asked_us = tonumber(v[7]) }
   if not same_person(q.reviewer, args.by) then return { 'NOT_ASSIGNED', q.reviewer } end
   if q.status == 'SUPERSEDED' then return { 'SUPERSEDED', v[9] or '' } end
+  if q.status == 'EXPIRED' then return { 'EXPIRED', iso_time(q.due_us), v[10] or '' } end
   if q.status ~= 'PENDING' then
     if same_person(v[9], args.by) and v[8] == answer.action then return { 'SAME', redis.call('GET', key.taskState(t.ade)) or '' } end
     return { 'ANSWERED', q.status, v[9] or '' }
@@ -37,7 +47,7 @@ local function look(answer)
   if is_maker(t.ade, args.by) then return { 'OWN' } end
   local current = redis.call('HGET', key.taskConfig(t.ade), 'config_hash')
   if current ~= q.hash or answer.hash ~= '' and answer.hash ~= current then return { 'STALE', current or '' } end
-  if v[6] == '1' and now >= q.due_us then return { 'EXPIRED', iso_time(q.due_us) } end
+  if v[6] == '1' and now >= q.due_us then return { 'EXPIRED', iso_time(q.due_us), '' } end
   if redis.call('HEXISTS', key.approvalVotes(t.ade), q.reviewer) == 1 then return { 'VOTED' } end
   return nil, q
 end
@@ -49,7 +59,7 @@ local function count_answer(person, action, asked_us)
   local today = string.sub(now_text, 1, 10)
   local stats, day = key.userApprovalStats(person), key.userApprovalDay(person, today)
   redis.call('HINCRBY', day, action == 'approve' and 'approved' or 'rejected', 1)
-  redis.call('EXPIRE', day, 172800)
+  redis.call('EXPIRE', day, DAY_SECONDS)
   local answers = redis.call('HINCRBY', stats, 'answers', 1)
   local total = redis.call('HINCRBYFLOAT', stats, 'answer_seconds', string.format('%.3f', (now - asked_us) / 1000000))
   local counts = redis.call('HMGET', day, 'approved', 'rejected')
@@ -65,9 +75,7 @@ local function end_followers(t, person)
     if v[1] == 'PENDING' and same_person(v[2], person) then
       redis.call('HSET', request, 'status', 'APPROVED', 'responded_at', now_text, 'response_action', 'approve', 'reviewed_by', person,
         'response_reason', 'follows ' .. person)
-      redis.call('ZREM', key.userApprovalQueue(v[3]), id)
-      redis.call('ZREM', key.approvalQueue(), id)
-      count_pending(v[3])
+      close_question(id, v[3])
     end
   end
 end
@@ -77,9 +85,7 @@ local function give(q, answer)
   local t, by, action = q.t, q.reviewer, answer.action
   redis.call('HSET', key.approvalRequest(q.id), 'status', STATUS[action], 'responded_at', now_text, 'response_action', action,
     'response_reason', answer.reason, 'reviewed_by', by)
-  redis.call('ZREM', key.userApprovalQueue(by), q.id)
-  redis.call('ZREM', key.approvalQueue(), q.id)
-  count_pending(by)
+  close_question(q.id, by)
   count_answer(by, action, q.asked_us)
   local votes = key.approvalVotes(t.ade)
   redis.call('HSET', votes, by, '{"action":"' .. action .. '","hash":"' .. q.hash .. '","request":"' .. q.id .. '","at":"' .. now_text .. '"}')

@@ -1,7 +1,7 @@
 -- Pass a question on to somebody else, who then answers in the place of whoever was asked.
 --   args.approval, args.by, args.to, args.to_name, args.reason
 --   args.before, args.needs    what the policies ask for, as it was read and as it is with the other person
---   args.due_us
+--   args.span_us, args.remind
 -- Outcomes: ASKED request (empty: the other one is asked already) · OWN · CHANGED · and what look() says against it
 -- @include _answers.lua
 
@@ -15,19 +15,12 @@ local v = redis.call('HMGET', request, 'priority', 'delegation_chain', 'config_v
 local chain = string.sub(v[2], 1, -2) .. ',' .. quoted(args.to) .. ']'
 redis.call('HSET', request, 'status', 'DELEGATED', 'delegated_to', args.to, 'responded_at', now_text, 'response_action', 'delegate',
   'response_reason', args.reason, 'reviewed_by', args.by)
-redis.call('ZREM', key.userApprovalQueue(q.reviewer), q.id)
-redis.call('ZREM', key.approvalQueue(), q.id)
-count_pending(q.reviewer)
+close_question(q.id, q.reviewer)
 redis.call('HSET', stats, 'needs', args.needs)
 local asked = ''
-local known = false
-for _, id in ipairs(redis.call('SMEMBERS', key.approvalIndex(t.ade))) do
-  local other = redis.call('HMGET', key.approvalRequest(id), 'status', 'reviewer_id')
-  known = known or (other[1] == 'PENDING' or other[1] == 'APPROVED') and same_person(other[2], args.to)
-end
-if not known then
+if not is_asked(t, args.to) then
   asked = ask(t, { to = args.to, name = args.to_name, chain = chain, priority = v[1], hash = q.hash, version = v[3], risk = tonumber(v[4]),
-    policies = v[5] }, now + args.due_us)
+    policies = v[5] }, { span_us = args.span_us, remind = args.remind })
   redis.call('HSET', key.approvalRequest(asked), 'by_hand', '1')
 end
 tell('approval', 'approval:delegated', '{"approval_id":"' .. q.id .. '","task_id":"' .. t.ade .. '","reviewer":"' .. q.reviewer .. '","to":'

@@ -9,7 +9,7 @@
 --   args.needs       JSON of what each policy asks for
 --   args.questions   list of: to, name, chain (JSON)
 --   args.priority, args.risk_score, args.policies     of each question
---   args.due_us      how long people have
+--   args.span_us, args.remind     how long people have, and when to remind them
 -- Outcomes: SUBMITTED (it waits) · APPROVED · REVIEWING request… · REJECTED · STATE state · CHANGED version · UNKNOWN
 -- @include _questions.lua
 
@@ -71,7 +71,7 @@ move(t, 'SUBMITTED', 'REVIEWING')
 for _, question in ipairs(args.questions) do
   question.priority, question.hash, question.version = args.priority, args.hash, args.version
   question.risk, question.policies = args.risk_score, args.policies
-  reply[#reply + 1] = ask(t, question, now + args.due_us)
+  reply[#reply + 1] = ask(t, question, { span_us = args.span_us, remind = args.remind })
 end
 if t.status ~= 'blocked' then settle(t) end
 write_progress()

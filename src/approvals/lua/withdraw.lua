@@ -1,5 +1,5 @@
 -- Take a vote back. Before the quorum the question is open again; after it, what no longer has its quorum is rejected.
---   args.approval, args.by, args.reason; args.due_us
+--   args.approval, args.by, args.reason; args.span_us, args.remind
 -- Outcomes: REVIEWING · APPROVED (still enough) · REJECTED · NOT_ASSIGNED reviewer · NO_VOTE · STATE state · UNKNOWN
 -- @include _answers.lua
 
@@ -23,12 +23,9 @@ if state == 'APPROVED' then
   redis.call('HSET', request, 'status', 'REJECTED', 'response_action', 'reject', 'response_reason', args.reason, 'responded_at', now_text)
   to = write_stats(t, needs, vote.hash) and 'APPROVED' or 'REJECTED'
 else
-  local due = now + args.due_us
-  redis.call('HSET', request, 'status', 'PENDING', 'due_at', iso_time(due), 'due_us', whole_number(due))
+  redis.call('HSET', request, 'status', 'PENDING')
   redis.call('HDEL', request, 'response_action', 'response_reason', 'responded_at', 'reviewed_by')
-  redis.call('ZADD', key.userApprovalQueue(v[2]), inbox_score(tonumber(v[4]), v[3], due), args.approval)
-  redis.call('ZADD', key.approvalQueue(), seconds(due), args.approval)
-  count_pending(v[2])
+  open_question(args.approval, v[2], tonumber(v[4]), v[3], { span_us = args.span_us, remind = args.remind })
   write_stats(t, needs, vote.hash)
 end
 audit(now_text, 'withdraw', 'approval:' .. args.approval, state, to, 'task', t.ade, 'config_hash', vote.hash, 'reason', args.reason)

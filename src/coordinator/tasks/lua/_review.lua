@@ -22,17 +22,50 @@ local function votes_on(ade, hash)
   return agreed, approvals, refusals
 end
 
+-- What a person may vote as, at this moment; nil for one who is not here any more.
+local roles_known = {}
+local function roles_of(person)
+  if roles_known[person] == nil then
+    local text, roles = redis.call('HGET', key.approvalStanding(), person), nil
+    if text then
+      roles = {}
+      for _, role in ipairs(cjson.decode(text)) do roles[role] = true end
+    end
+    roles_known[person] = roles or false
+  end
+  return roles_known[person] or nil
+end
+
+-- Whether a vote still has the right it was cast by: a person's own role, that of those in whose place it was cast, or, for one
+-- who was asked because others could not answer, that of any reviewer.
+local REVIEWERS = { 'reviewer', 'admin' }
+local function still_counts(need, person, roles)
+  if not roles_of(person) then return false end
+  local principals = need.by and need.by[person] or { person }
+  for _, one in ipairs(need.stand_ins or {}) do
+    if one == person then principals, roles = { person }, REVIEWERS end
+  end
+  for _, principal in ipairs(principals) do
+    local has = roles_of(principal)
+    for _, role in ipairs(roles) do
+      if has and has[role] then return true end
+    end
+  end
+  return false
+end
+
 -- Each policy has its own quorum of distinct people, and each role it asks for is among them. Nothing asked is nothing met.
 local function quorum_reached(needs, agreed)
   for _, need in ipairs(needs) do
-    local found = 0
+    local found, wanted = 0, {}
+    for _, role in ipairs(need.roles) do wanted[#wanted + 1] = role.role end
     for _, person in ipairs(need.voters) do
-      if agreed[person] then found = found + 1 end
+      if agreed[person] and still_counts(need, person, wanted[1] and wanted or REVIEWERS) then found = found + 1 end
     end
     if found < need.min then return false end
     for _, role in ipairs(need.roles) do
       local covered = false
-      for _, person in ipairs(role.voters) do covered = covered or agreed[person] end
+      for _, person in ipairs(role.voters) do covered = covered or agreed[person] and still_counts(need, person, { role.role }) end
       if not covered then return false end
     end
   end
