@@ -108,7 +108,7 @@ export const remind = defineScript({
 export const stand = defineScript({
   file: new URL('./lua/stand.lua', import.meta.url),
   keys: ['standing'],
-  args: { roles: 'json' },
+  args: { roles: 'json', gone: 'json' },
   reply: (raw) => raw === 1,
 });
 export const agenda = defineScript({

@@ -1,7 +1,7 @@
 import type { Connection } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import type { Scripts } from '../redis/script.ts';
-import type { People } from './people.ts';
+import type { People, Person } from './people.ts';
 import { stand } from './scripts.ts';
 
 export interface StandingOptions {
@@ -25,9 +25,11 @@ export class Standing {
   /** Draws the picture anew. Answers with whether it was another. */
   async mirrorOnce(): Promise<boolean> {
     const { scripts, keys, people } = this.#options;
-    const able = (await people.all()).filter(({ kind, mayHaveVoted }) => kind === 'human' && mayHaveVoted);
-    const roles = Object.fromEntries(able.map(({ id, roles: given }) => [id, JSON.stringify([...given].sort())]));
-    return scripts.run(stand, { standing: keys.approvalStanding() }, { roles });
+    const everyone = await people.all();
+    const isAble = ({ kind, mayHaveVoted }: Person) => kind === 'human' && mayHaveVoted;
+    const able = everyone.filter(isAble).map(({ id, roles }) => [id, JSON.stringify(roles.toSorted())]);
+    const gone = everyone.filter((person) => !isAble(person)).map(({ id }) => id);
+    return scripts.run(stand, { standing: keys.approvalStanding() }, { roles: Object.fromEntries(able), gone });
   }
 
   /** Somebody is about to have less rights: until the picture is drawn anew that one's votes do not count. */

@@ -1,13 +1,11 @@
--- Write down what people may vote as.
+-- Write down what people may vote as. Who is not named is left alone: another daemon with a store of its own may know that one.
 --   keys.standing
 --   args.roles      person → JSON list
+--   args.gone       list of those who may not vote
 -- Outcome: 1 if it was otherwise before
-local found, changed = redis.call('HGETALL', keys.standing), 0
-for at = 1, #found, 2 do
-  if not args.roles[found[at]] then
-    redis.call('HDEL', keys.standing, found[at])
-    changed = 1
-  end
+local changed = 0
+for _, person in ipairs(args.gone) do
+  if redis.call('HDEL', keys.standing, person) == 1 then changed = 1 end
 end
 for person, roles in pairs(args.roles) do
   if redis.call('HGET', keys.standing, person) ~= roles then

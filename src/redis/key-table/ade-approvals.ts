@@ -145,8 +145,8 @@ export const ADE_APPROVAL_KEYS = {
     holds: 'requests by when their reviewer is to be reminded, in seconds; what is answered by then is dropped',
   },
   approvalStanding: {
-    pattern: 'ade:approval:standing',
-    slot: 'own',
+    pattern: '<project>:coord:standing',
+    slot: 'project',
     type: 'hash',
     ttl: { kind: 'none' },
     room: 'approvals',
