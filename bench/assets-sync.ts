@@ -10,6 +10,7 @@ import { fieldsOf } from '../src/registry/asset.ts';
 import { MANIFEST } from '../src/registry/manifest-schema.ts';
 import { startTestRedis, type TestRedis } from '../test/support/redis.ts';
 import type { Metric } from './harness.ts';
+import { longestStillness, type Stillness, worstOf } from './stillness.ts';
 import type { SyncFigures, SyncPlace } from './sync-process.ts';
 
 const run = promisify(execFile);
@@ -35,8 +36,6 @@ export async function assetsSync(rounds: number): Promise<Metric[]> {
   const took = median(firsts.map(({ ms }) => ms));
   const base = median(floors);
   const ratio = took / base;
-  const middle = (pick: (one: First) => number) => median(firsts.map(pick));
-  const worst = (pick: (one: First) => number) => Math.max(...firsts.map(pick));
   const { unchanged, unchangedQuota, changed, initial } = requests!;
   const mostChanged = 2 + Math.ceil(CHANGED / 25);
   const atMost = (name: string, value: number, unit: string, most: number): Metric => ({
@@ -60,19 +59,26 @@ export async function assetsSync(rounds: number): Promise<Metric[]> {
       bar: 'at most 3 × the floor; goal 1.5 ×',
       ok: ratio <= 3,
     },
-    atMost('event loop, longest stretch of work (CPU, worst round)', round(worst(({ workMs }) => workMs)), 'ms', 100),
-    atMost('event loop, longest without a turn (median round)', round(middle(({ loopMs }) => loopMs)), 'ms', 100),
-    atMost('Redis, longest busy with one thing (median round)', round(middle(({ redisMs }) => redisMs)), 'ms', 50),
-    atMost('peak memory of the process (worst round)', round(worst(({ rssMb }) => rssMb)), 'MB', 400),
+    never('event loop, longest without a turn', worstOf(firsts.map(({ loop }) => loop)), 100),
+    never('Redis, longest without an answer', worstOf(firsts.map(({ redis }) => redis)), 50),
+    atMost('peak memory of the process (worst round)', round(Math.max(...firsts.map(({ rssMb }) => rssMb))), 'MB', 400),
   ];
 }
+
+/** Never is judged by the worst of all rounds; what the machine took away for something else is told, and not counted. */
+const never = (name: string, { ownMs, wallMs }: Stillness, most: number): Metric => ({
+  name: `${name} (worst of all syncs)`,
+  value: round(ownMs),
+  unit: 'ms',
+  bar: `at most ${most}; with waiting for a processor it was ${round(wallMs)}`,
+  ok: ownMs <= most,
+});
 
 /** The time is that of the first sync; the rest is the worst of all syncs of a round. */
 interface First {
   readonly ms: number;
-  readonly workMs: number;
-  readonly loopMs: number;
-  readonly redisMs: number;
+  readonly loop: Stillness;
+  readonly redis: Stillness;
   readonly rssMb: number;
 }
 
@@ -88,15 +94,21 @@ async function syncs(github: GithubProcess, redis: TestRedis): Promise<Requests 
   await using child = await start(new URL('./sync-process.ts', import.meta.url), await daemonFlags());
   const { url, token, name } = github;
   await child.tell({ open: { redis: redis.options, url, token, name } satisfies SyncPlace });
+  const probe = redis.client();
+  const server = Number(/process_id:(\d+)/.exec(await probe.info('server'))?.[1]);
   const all: SyncFigures[] = [];
+  const waits: Stillness[] = [];
   const sync = async (wanted: string) => {
+    const over = new AbortController();
+    // Whatever keeps Redis from serving others shows: commands, whole transactions, writes of the log, forks.
+    const watching = longestStillness({ pids: [server, process.pid], ask: () => probe.ping() }, over.signal);
     const figures = (await child.tell({ run: true })) as SyncFigures;
+    over.abort();
+    waits.push(await watching);
     all.push(figures);
     if (figures.outcome === wanted) return figures;
     throw new Error(`the sync was ${figures.outcome}, not ${wanted}: ${JSON.stringify(figures.problem)}`);
   };
-  const probe = redis.client();
-  await probe.config('SET', 'latency-monitor-threshold', '1');
   await github.count();
   const { ms } = await sync('published');
   const initial = (await github.count()).requests;
@@ -108,16 +120,11 @@ async function syncs(github: GithubProcess, redis: TestRedis): Promise<Requests 
   const { requests: changed } = await github.count();
   await github.tell({ commit: commitOf(MANIFESTS, (at) => at, 3, fresh) });
   await sync('published');
-  // Everything that kept Redis from serving others: commands, whole transactions, writes of the log, forks.
-  const latest = (await probe.call('LATENCY', 'LATEST')) as [name: string, at: number, last: number, most: number][];
-  const redisMs = Math.max(0, ...latest.map(([, , , most]) => most));
-  const worst = (pick: (one: SyncFigures) => number) => Math.max(...all.map(pick));
   const first = {
     ms,
-    redisMs,
-    workMs: worst(({ workMs }) => workMs),
-    loopMs: worst(({ loopMs }) => loopMs),
-    rssMb: worst(({ rssMb }) => rssMb),
+    redis: worstOf(waits),
+    loop: worstOf(all.map(({ loop }) => loop)),
+    rssMb: Math.max(...all.map(({ rssMb }) => rssMb)),
   };
   return { first, initial, unchanged: idle.requests, unchangedQuota: idle.quota, changed };
 }

@@ -2,6 +2,7 @@ import type { RedisOptions } from 'ioredis';
 import type { AssetRooms } from '../src/asset-rooms.ts';
 import { systemClock } from '../src/clock.ts';
 import { silentLog } from '../src/log.ts';
+import { longestStillness, type Stillness } from './stillness.ts';
 
 /** Where to sync from and to. */
 export interface SyncPlace {
@@ -16,10 +17,8 @@ export interface SyncFigures {
   readonly outcome: string;
   readonly problem?: unknown;
   readonly ms: number;
-  /** Longest stretch of work on the event loop's thread, in its own CPU time: other programs on the machine do not count. */
-  readonly workMs: number;
-  /** Longest that the event loop did not turn, whatever the reason. */
-  readonly loopMs: number;
+  /** Longest that the event loop did not turn. */
+  readonly loop: Stillness;
   readonly rssMb: number;
 }
 
@@ -61,20 +60,15 @@ async function open({ redis, url, token, name }: SyncPlace): Promise<AssetRooms>
   return createAssetRooms({ ...shared, isDirNamed: true, mode: 'standalone', holder: 'bench' });
 }
 
-const PROBE_MS = 2;
+const WEIGH_MS = 2;
 
 async function measured({ sync }: AssetRooms): Promise<SyncFigures> {
   const over = new AbortController();
   let rss = 0;
-  let work = 0;
-  let loop = 0;
-  const watching = (async () => {
+  const watching = longestStillness({ pids: [process.pid] }, over.signal);
+  const weighing = (async () => {
     while (!over.signal.aborted) {
-      const before = ownTime();
-      const began = performance.now();
-      await systemClock.sleep(PROBE_MS, over.signal);
-      work = Math.max(work, ownTime() - before);
-      loop = Math.max(loop, performance.now() - began - PROBE_MS);
+      await systemClock.sleep(WEIGH_MS, over.signal);
       rss = Math.max(rss, process.memoryUsage.rss());
     }
   })();
@@ -82,11 +76,6 @@ async function measured({ sync }: AssetRooms): Promise<SyncFigures> {
   const { outcome, problem } = await sync.ask('github', { trigger: 'manual' })[0]!.done;
   const ms = performance.now() - began;
   over.abort();
-  await watching;
-  return { outcome, problem, ms, workMs: work, loopMs: loop, rssMb: rss / 2 ** 20 };
+  await weighing;
+  return { outcome, problem, ms, loop: await watching, rssMb: rss / 2 ** 20 };
 }
-
-const ownTime = (): number => {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-};

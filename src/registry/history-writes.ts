@@ -1,6 +1,7 @@
 import type { RedisClient } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import type { Release, TimelineEntry } from './history.ts';
+import type { Fields } from './outbox.ts';
 import { pacedMap } from './pace.ts';
 import type { Publication } from './publish.ts';
 import { type Command, send, spread } from './transaction.ts';
@@ -16,20 +17,13 @@ interface HistoryOptions {
   readonly at: number;
 }
 
-/** What the changes of a publish add to the timelines, and to the releases of each version. */
-export async function historyWrites({ client, keys, publication, generation, at }: HistoryOptions) {
+/** What the changes of a publish add to the timelines: fields and values. */
+export async function timelineWrites({ client, keys, publication, generation, at }: HistoryOptions): Promise<string[]> {
   const { plan, author } = publication;
   // A repair restores what was; it is no part of an asset's history.
   const changes = plan.changes.filter(({ op }) => op !== 'repaired');
   const ids = changes.map(({ id }) => id);
-  const released = changes.filter(({ version, new_blob }) => version && new_blob);
-  const versionKeys = released.map(({ id, version }) => keys.assetVersion(id, version!));
-  const [timelines, releases] = await Promise.all([
-    send(client, spread(['HMGET', keys.assetVersions()], ids, AT_ONCE)),
-    send(client, spread(['MGET'], versionKeys, AT_ONCE)),
-  ]);
-  const oldTimelines = timelines.flat() as (string | null)[];
-  const oldReleases = releases.flat() as (string | null)[];
+  const old = (await send(client, spread(['HMGET', keys.assetVersions()], ids, AT_ONCE))).flat() as (string | null)[];
   let index = -1;
   const entries = await pacedMap(changes, ({ op, id, path, version, new_blob, old_blob, successor }) => {
     index++;
@@ -44,19 +38,28 @@ export async function historyWrites({ client, keys, publication, generation, at 
       ...(successor && { successor }),
       ...(author && { author }),
     };
-    return [id, JSON.stringify([...list<TimelineEntry>(oldTimelines[index]), entry].slice(-KEEP_ENTRIES))];
+    return [id, JSON.stringify([...list<TimelineEntry>(old[index]), entry].slice(-KEEP_ENTRIES))];
   });
-  let place = -1;
-  const pairs = await pacedMap(released, ({ new_blob, path }) => {
-    place++;
-    const before = list<Release>(oldReleases[place]);
+  return entries.flat();
+}
+
+/** What events of changes add to the releases of each version. */
+export async function releaseWrites(
+  client: RedisClient,
+  keys: Keyspace,
+  events: readonly Fields[],
+): Promise<readonly Command[]> {
+  const released = events.filter(({ id, version, new_blob }) => id && version && new_blob);
+  const names = released.map(({ id, version }) => keys.assetVersion(id!, version!));
+  const old = (await send(client, spread(['MGET'], names, AT_ONCE))).flat() as (string | null)[];
+  const pairs = released.flatMap(({ new_blob: sha = '', commit = '', path = '', timestamp = '' }, place) => {
+    const before = list<Release>(old[place]);
     // The same bytes again (moved, or back after a revert) are no new release.
-    if (before.some(({ sha }) => sha === new_blob)) return [];
-    const release: Release = { sha: new_blob!, commit: plan.commit, path, at };
-    return [versionKeys[place]!, JSON.stringify([...before, release])];
+    if (before.some((release) => release.sha === sha)) return [];
+    const release: Release = { sha, commit, path, at: Math.floor(Date.parse(timestamp) / 1000) };
+    return [names[place]!, JSON.stringify([...before, release])];
   });
-  const releaseCommands: Command[] = [...spread(['MSET'], pairs.flat(), 2 * AT_ONCE)];
-  return { timelines: entries.flat(), releases: releaseCommands };
+  return [...spread(['MSET'], pairs, 2 * AT_ONCE)];
 }
 
 /** Whatever somebody wrote into the key, history goes on. */

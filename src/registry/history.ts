@@ -95,9 +95,10 @@ export class History {
     return last?.sha && last.op !== 'removed' ? this.#read(last) : undefined;
   }
 
-  /** The newest release of a version. */
+  /** The newest release of a version. The timeline knows it from the moment of the publish, but forgets what is long ago. */
   async atVersion(id: string, version: string): Promise<Asset | undefined> {
-    const release = (await this.releases(id, version)).at(-1);
+    const recent = (await this.timeline(id)).findLast((entry) => entry.version === version && entry.op !== 'removed');
+    const release = recent ?? (await this.releases(id, version)).at(-1);
     return release && this.#read(release);
   }
 

@@ -1,11 +1,13 @@
+import { releaseWrites } from './history-writes.ts';
 import type { PublishOptions } from './publish.ts';
 import { type Command, ownerOf, send, transact } from './transaction.ts';
 
 const BATCH = 500;
 
 /**
- * Moves the events of a large publish from the outbox to the stream. They entered the outbox in the publish itself, and each
- * batch leaves it in the transaction that appends it: none is lost, none is told twice, and Redis is never busy for long.
+ * Moves the events of a large publish from the outbox to the stream, and notes the releases they tell of. They entered the
+ * outbox in the publish itself, and each batch leaves it in the transaction that appends it: none is lost, none is told
+ * twice, and Redis is never busy for long.
  */
 export async function drainOutbox(options: PublishOptions): Promise<number> {
   const { connection, keys } = options;
@@ -23,7 +25,8 @@ export async function drainOutbox(options: PublishOptions): Promise<number> {
       }
       const events = batch.map((entry) => JSON.parse(entry) as Fields);
       const appends = events.flatMap((fields) => tellings(options, fields));
-      const moved = await transact(client, [...appends, ['LTRIM', outbox, String(BATCH), '-1']]);
+      const releases = await releaseWrites(connection.commands, keys, events);
+      const moved = await transact(client, [...releases, ...appends, ['LTRIM', outbox, String(BATCH), '-1']]);
       if (!moved) continue;
       drained += batch.length;
       await tellAfterwards(options, events);

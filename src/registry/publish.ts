@@ -1,11 +1,12 @@
 import type { Redis } from 'ioredis';
 import type { Connection } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
-import { drainOutbox, tellAfterwards } from './outbox.ts';
+import { releaseWrites } from './history-writes.ts';
+import { drainOutbox, tellAfterwards, tellings } from './outbox.ts';
 import type { Plan } from './plan.ts';
 import { clearStaging, stage } from './staging.ts';
 import { type SyncState, stateOf } from './state.ts';
-import { ownerOf, transact } from './transaction.ts';
+import { type Command, ownerOf, transact } from './transaction.ts';
 import { type Draft, draftWrites } from './writes.ts';
 
 export interface Publication {
@@ -23,7 +24,7 @@ export interface Publication {
   readonly progress?: (step: PublishStep) => void | Promise<void>;
 }
 
-/** The steps of a publish. Up to `queued` nothing is visible; from `committed` on everything is. */
+/** The steps of a publish. Up to `staged` nothing is visible; from `committed` on everything is. */
 export type PublishStep = 'cleared' | 'read' | 'staged' | 'committed' | 'told';
 
 export type Published =
@@ -95,7 +96,7 @@ async function attemptOnce(
   const isLarge = rebuild || plan.puts.length + plan.removes.length > STAGE_ABOVE;
   const { commands, mayMiss } = isLarge
     ? await stage(connection.commands, keys, fence, draft)
-    : { commands: inPlace(draft), mayMiss: 0 };
+    : { commands: await inPlace(options, draft), mayMiss: 0 };
   await progress('staged');
   const failures = await transact(client, commands);
   if (!failures) return undefined;
@@ -105,16 +106,21 @@ async function attemptOnce(
   return { outcome: 'published', generation: draft.generation, changed: plan.changes.length };
 }
 
-function* inPlace({ structures, assets, removed, search, rest, events }: Draft) {
-  for (const { live, writes } of structures) yield* writes(live);
-  for (const { live, fields } of assets) {
-    yield ['DEL', live] as const;
-    yield ['HSET', live, ...fields()] as const;
-  }
-  for (const { live } of removed) yield ['DEL', live] as const;
-  yield* search.inPlace();
-  yield* events;
-  yield* rest;
+async function inPlace(options: PublishOptions, draft: Draft): Promise<Command[]> {
+  const { structures, assets, removed, search, rest, told } = draft;
+  const { connection, keys } = options;
+  return [
+    ...structures.flatMap(({ live, writes }) => [...writes(live)]),
+    ...assets.flatMap(({ live, fields }): Command[] => [
+      ['DEL', live],
+      ['HSET', live, ...fields()],
+    ]),
+    ...removed.map(({ live }): Command => ['DEL', live]),
+    ...search.inPlace(),
+    ...(await releaseWrites(connection.commands, keys, told)),
+    ...told.flatMap((fields) => tellings(options, fields)),
+    ...rest,
+  ];
 }
 
 /** A command failed inside EXEC (somebody's key of another type was in the way) and the others ran: the next check repairs it. */

@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
+import { pacedMap } from './pace.ts';
 import { type Command, send, spread } from './transaction.ts';
 import type { Draft } from './writes.ts';
 
@@ -17,7 +18,7 @@ export interface Staged {
  * The journal names every key before it is written: a crash leaves nothing unknown behind.
  */
 export async function stage(client: RedisClient, keys: Keyspace, fence: number, draft: Draft): Promise<Staged> {
-  const { structures, assets, removed, search, outbox, rest, rebuild } = draft;
+  const { structures, assets, removed, search, told, rest, rebuild } = draft;
   const displaced = [...assets.filter(({ isNew }) => !isNew), ...removed];
   const events = keys.assetStageEvents(String(fence));
   const names = [
@@ -38,6 +39,7 @@ export async function stage(client: RedisClient, keys: Keyspace, fence: number, 
       for (const { staged, fields } of assets) yield ['HSET', staged, ...fields()] as Command;
     })(),
   );
+  const outbox = await pacedMap(told, (fields) => JSON.stringify(fields));
   await send(client, spread(['RPUSH', events], outbox, AT_ONCE));
   await search.build();
 
@@ -47,7 +49,7 @@ export async function stage(client: RedisClient, keys: Keyspace, fence: number, 
     swaps.push(['UNLINK', live]);
     if (await client.exists(staged)) swaps.push(['RENAME', staged, live]);
   }
-  if (outbox.length > 0) swaps.push(['RENAME', events, keys.assetSyncOutbox()]);
+  if (told.length > 0) swaps.push(['RENAME', events, keys.assetSyncOutbox()]);
   const commands: Command[] = [
     ...displaced.map(({ live, old }): Command => ['RENAME', live, old]),
     ...swaps,

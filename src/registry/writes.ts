@@ -3,8 +3,8 @@ import type { RedisClient } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import { addDigests, type Digest, digestOf, fieldsOf, NO_DIGEST, summaryOf } from './asset.ts';
 import { CATEGORIES, type Category } from './category.ts';
-import { historyWrites } from './history-writes.ts';
-import { type Fields, tellings } from './outbox.ts';
+import { timelineWrites } from './history-writes.ts';
+import type { Fields } from './outbox.ts';
 import { pacedMap } from './pace.ts';
 import type { PathRecord } from './path-record.ts';
 import type { Publication, PublishOptions } from './publish.ts';
@@ -29,11 +29,8 @@ export interface Draft {
   readonly assets: readonly AssetWrite[];
   readonly removed: readonly Displaced[];
   readonly search: SearchWrites;
-  /** What happened, one by one. */
+  /** What happened, one by one: told and noted as releases with the publish, or after a large one by way of the outbox. */
   readonly told: readonly Fields[];
-  /** Appends to the event stream; a large publish sends `outbox` there later instead. */
-  readonly events: readonly Command[];
-  readonly outbox: readonly string[];
   /** Few and small, whatever the size of the publish. */
   readonly rest: readonly Command[];
 }
@@ -83,9 +80,9 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
   const texts = await pacedMap(plan.paths, ([path, record]) => [path, record, JSON.stringify(record)] as const);
   const paths = pathWrites(texts, old.paths);
   const pathsDigest = addDigests(NO_DIGEST, await pacedMap(texts, ([path, , json]) => recordDigest(path, json)));
-  const history = await historyWrites({ client, keys, publication, generation, at });
+  const timelines = await timelineWrites({ client, keys, publication, generation, at });
   const search = await searchWrites({ client, keys, plan, generation, rebuild, at });
-  const events = await eventFields(publication, generation, new Date(at * 1000).toISOString());
+  const told = await eventFields(publication, generation, new Date(at * 1000).toISOString());
 
   const hash = (live: string, staged: string, sets: readonly string[], gone: readonly string[]): Structure => ({
     live,
@@ -105,7 +102,7 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
         plan.removes,
       ),
       hash(keys.assetDigests(), keys.assetStageDigests(number), [...digests].flat(), plan.removes),
-      { ...hash(keys.assetVersions(), keys.assetStageVersions(number), history.timelines, []), isKept: true },
+      { ...hash(keys.assetVersions(), keys.assetStageVersions(number), timelines, []), isKept: true },
       hash(keys.assetSyncPaths(), keys.assetStagePaths(number), paths.sets, paths.gone),
       hash(keys.assetSyncErrors(), keys.assetStageErrors(number), paths.errors, paths.errorsGone),
       ...CATEGORIES.flatMap((category) => membership(keys, number, category, touched, categories)),
@@ -119,11 +116,8 @@ export async function draftWrites(options: DraftOptions): Promise<Draft> {
     })),
     removed: plan.removes.map((id) => ({ live: keys.assetMetadata(id), old: keys.assetStageOld(number, id) })),
     search,
-    told: events,
-    events: events.flatMap((fields) => tellings(options, fields)),
-    outbox: events.map((fields) => JSON.stringify(fields)),
+    told,
     rest: [
-      ...history.releases,
       ...changedWrites(
         keys,
         plan.changes.map(({ id }) => id),

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Library } from '../../src/registry/library.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { aRegistry, type TestRegistry, tool } from '../support/registry.ts';
+import { aRegistry, type Files, type TestRegistry, tool } from '../support/registry.ts';
 import { refuseUndeclaredKeys } from '../support/undeclared-keys.ts';
 
 const COMMITS = ['1', '2', '3', '4'].map((digit) => digit.repeat(40)) as [string, string, string, string];
@@ -74,4 +74,19 @@ test('owns up when the old content is no longer kept', async () => {
   const [first] = await library.versions('a');
   await redis.del(`asset:blob:${first!.sha}`);
   await expect(library.get('a', { asOf: C1 })).rejects.toMatchObject({ code: 'BLOB_GONE' });
+});
+
+test('knows a version from the moment of a large publish on, and notes the release once, though told only later', async () => {
+  const many = Object.assign({}, ...Array.from({ length: 250 }, (_, at) => tool(`many_${at}`))) as Files;
+  const breakOff = (step: string) => {
+    if (step === 'committed') throw new Error('killed');
+  };
+  await expect(room.sync(C1, many, { progress: breakOff })).rejects.toThrow('killed');
+  expect(await redis.get('asset:history:many_7:1.0.0')).toBeNull();
+  expect(await library.get('many_7', { version: '1.0.0' })).toMatchObject({ id: 'many_7' });
+
+  await room.registry.tellRest();
+  await room.registry.tellRest();
+
+  expect(JSON.parse((await redis.get('asset:history:many_7:1.0.0'))!)).toMatchObject([{ commit: C1 }]);
 });
