@@ -15,7 +15,6 @@ import { CATEGORIES } from './category.ts';
 import { pacedMap } from './pace.ts';
 import type { PathRecord, Paths } from './path-record.ts';
 import { type SyncState, stateOf } from './state.ts';
-import { send } from './transaction.ts';
 import { recordDigest } from './writes.ts';
 
 /** What the comparison of Redis with the registry's own digests found. */
@@ -39,7 +38,7 @@ export interface Damage {
  * Reads at most this many asset hashes in one check; a larger registry is looked at piece by piece, one piece per check.
  * The rest (which keys there are, index, sets, order, records) is compared in full every time.
  */
-const MOST_HASHES = 4_000;
+const MOST_HASHES = 2_000;
 const CHUNK = 200;
 
 type Texts = Readonly<Record<string, string>>;
@@ -49,7 +48,7 @@ export interface Walk {
   next: number;
 }
 
-/** Cost: three hashes, three sets, three sorted sets and one HGETALL per asset, in chunks, for at most 4,000 of them. */
+/** Cost: three hashes, three sets, three sorted sets, EXISTS of all assets and one HGETALL for each of a piece of them. */
 export async function checkHealth(client: RedisClient, keys: Keyspace, walk: Walk): Promise<Health> {
   for (;;) {
     const before = await client.hgetall(keys.assetSyncState());
@@ -78,22 +77,22 @@ async function look(client: RedisClient, keys: Keyspace, state: SyncState, walk:
   const looked = isPart ? [...ids, ...ids].slice(from, from + MOST_HASHES) : ids;
   walk.next = isPart ? from + MOST_HASHES : 0;
 
-  const { wrong: damaged, summaries } = areDigestsRight
+  const { wrong, summaries } = areDigestsRight
     ? await edited(client, keys, looked, digests, index)
-    : { wrong: [...ids] as string[], summaries: 0 };
+    : { wrong: ids, summaries: 0 };
+  const damaged = [...new Set([...wrong, ...(isPart ? await absent(client, keys, ids) : [])])];
   if (damaged.length > 0) says.push(`${damaged.length} asset hashes were deleted or edited`);
-  if (isPart) damaged.push(...(await absent(client, keys, ids)).filter((id) => !damaged.includes(id)));
   const structural = await wrongStructures(client, keys, ids, index, state);
   if (summaries > 0) structural.push(`${summaries} entries of ${keys.assetIndex()} were edited`);
   says.push(...structural);
   if (says.length === 0) return { outcome: 'sound' };
   const isStructural = structural.length > 0 || !areDigestsRight;
-  return { outcome: 'damaged', says, ids: damaged as AssetId[], isStructural };
+  return { outcome: 'damaged', says, ids: damaged, isStructural };
 }
 
 /** Which hashes are not as published, judged by every field they have; and which index entries say something else. */
-async function edited(client: RedisClient, keys: Keyspace, ids: readonly string[], digests: Texts, index: Texts) {
-  const wrong: string[] = [];
+async function edited(client: RedisClient, keys: Keyspace, ids: readonly AssetId[], digests: Texts, index: Texts) {
+  const wrong: AssetId[] = [];
   let summaries = 0;
   for (let at = 0; at < ids.length; at += CHUNK) {
     const chunk = ids.slice(at, at + CHUNK);
@@ -109,12 +108,17 @@ async function edited(client: RedisClient, keys: Keyspace, ids: readonly string[
   return { wrong, summaries };
 }
 
-async function absent(client: RedisClient, keys: Keyspace, ids: readonly string[]): Promise<string[]> {
-  const there = await send(
-    client,
-    ids.map((id) => ['EXISTS', keys.assetMetadata(id)] as const),
-  );
-  return ids.filter((_, at) => there[at] !== 1);
+/** Many keys are asked about at once; only where one is missing, each by itself. */
+async function absent(client: RedisClient, keys: Keyspace, ids: readonly AssetId[]): Promise<AssetId[]> {
+  const gone: AssetId[] = [];
+  for (let at = 0; at < ids.length; at += CHUNK) {
+    const chunk = ids.slice(at, at + CHUNK);
+    const names = chunk.map((id) => keys.assetMetadata(id));
+    if ((await client.exists(...names)) === chunk.length) continue;
+    const there = await Promise.all(names.map((name) => client.exists(name)));
+    gone.push(...chunk.filter((_, place) => there[place] === 0));
+  }
+  return gone;
 }
 
 /** Names of the collecting keys that do not fit the assets. A key of the wrong type fits nothing. */

@@ -65,6 +65,7 @@ export class SourceRunner {
   readonly #options: RunnerOptions;
   readonly #waiting: Waiting[] = [];
   readonly #over = new AbortController();
+  readonly #token = randomUUID();
   #running: Running | undefined;
   #loop: Promise<void> | undefined;
 
@@ -166,7 +167,7 @@ export class SourceRunner {
 
   async #underLock(asked: Asked, about: Pick<Running, 'id' | 'trigger' | 'started_at'>): Promise<SyncOutcome> {
     const { connection, keys, holder, clock, log, named } = this.#options;
-    const answer = await takeSyncLock({ connection, keys, holder, clock, log });
+    const answer = await takeSyncLock({ connection, keys, holder, token: this.#token, clock, log });
     if (answer.outcome === 'held') {
       throw new ReeveError('SYNC_BUSY', { source: named.name, holder: answer.holder, since: answer.since });
     }

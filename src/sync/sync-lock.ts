@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { reason } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Connection } from '../redis/connection.ts';
+import { redisFailure } from '../redis/failure.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import { ownerOf } from '../registry/transaction.ts';
 
@@ -11,6 +12,8 @@ export interface SyncLockOptions {
   readonly keys: Keyspace;
   /** Who asks, for people. */
   readonly holder: string;
+  /** Who asks, for Redis: the same for all syncs of one runner, which never runs two at a time, and nobody else's. */
+  readonly token: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -32,28 +35,15 @@ const RENEW_MS = 10_000;
 /**
  * Takes the lock by WATCH and MULTI, without a script, so that stores without scripting will do. It keeps two daemons
  * from doing the same work; what keeps them from publishing over each other is the fencing number.
+ *
+ * A lock with our own token is left over from a reply that was lost, of a grant or of a release: it is taken again.
  */
-export async function takeSyncLock({ connection, keys, holder, clock, log }: SyncLockOptions): Promise<LockAnswer> {
+export async function takeSyncLock(options: SyncLockOptions): Promise<LockAnswer> {
+  const { connection, keys, token, clock, log } = options;
   const key = keys.assetSyncLock();
-  const since = new Date(clock.now()).toISOString();
-  const token = `${holder} ${crypto.randomUUID()}`;
-  const answer = await connection.exclusive(async (lent) => {
-    const redis = await ownerOf(lent, key);
-    await redis.watch(key);
-    const found = await redis.hgetall(key);
-    if (found.token !== undefined) {
-      return { outcome: 'held', holder: found.holder ?? 'another daemon', since: found.since ?? 'just now' } as const;
-    }
-    const done = await redis
-      .multi()
-      .incr(keys.assetSyncFence())
-      .hset(key, { holder, token, since })
-      .pexpire(key, LEASE_MS)
-      .exec();
-    const fence = Number(done?.[0]?.[1] ?? Number.NaN);
-    if (!Number.isFinite(fence)) return { outcome: 'held', holder: 'another daemon', since } as const;
-    await redis.hset(key, { fence });
-    return { outcome: 'taken', fence } as const;
+  const answer = await takeOnce(options).catch((error: unknown) => {
+    if (redisFailure(error, connection.address)?.code !== 'REDIS_REPLY_UNKNOWN') throw error;
+    return takeOnce(options);
   });
   if (answer.outcome === 'held') return answer;
 
@@ -90,4 +80,29 @@ export async function takeSyncLock({ connection, keys, holder, clock, log }: Syn
       },
     },
   };
+}
+
+type Taken = { readonly outcome: 'taken'; readonly fence: number } | Extract<LockAnswer, { outcome: 'held' }>;
+
+function takeOnce({ connection, keys, holder, token, clock }: SyncLockOptions): Promise<Taken> {
+  const [lock, counter] = [keys.assetSyncLock(), keys.assetSyncFence()];
+  const since = new Date(clock.now()).toISOString();
+  return connection.exclusive(async (lent): Promise<Taken> => {
+    const redis = await ownerOf(lent, lock);
+    await redis.watch(lock, counter);
+    const found = await redis.hgetall(lock);
+    if (found.token !== undefined && found.token !== token) {
+      return { outcome: 'held', holder: found.holder ?? 'another daemon', since: found.since ?? 'just now' };
+    }
+    const fence = Number((await redis.get(counter)) ?? 0) + 1;
+    const done = await redis
+      .multi()
+      .set(counter, fence)
+      .hset(lock, { holder, token, since, fence })
+      .pexpire(lock, LEASE_MS)
+      .exec();
+    if (done === null) return { outcome: 'held', holder: 'another daemon', since };
+    for (const [error] of done) if (error) throw error;
+    return { outcome: 'taken', fence };
+  });
 }

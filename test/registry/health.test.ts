@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Damage } from '../../src/registry/health.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { aRegistry, type TestRegistry, tool } from '../support/registry.ts';
+import { aRegistry, type Files, type TestRegistry, tool } from '../support/registry.ts';
 import { undeclaredKeys } from '../support/undeclared-keys.ts';
 
 let server: TestRedis;
@@ -131,4 +132,17 @@ test('a publish whose command fails inside EXEC owns up to it, and the next chec
   await room.registry.repair(await room.nextFence());
   expect(await room.registry.check()).toEqual({ outcome: 'sound' });
   expect(await redis.hget('asset:metadata:a', 'version')).toBe('2.0.0');
+});
+
+test('in a registry too large to be read at once every deleted hash is found by the next check all the same', async () => {
+  const ids = Array.from({ length: 2_600 }, (_, at) => `many_${at}`);
+  await room.sync('c2', Object.assign({}, ...ids.map((id) => tool(id))) as Files, { listing: { complete: false } });
+  expect(await room.registry.check()).toEqual({ outcome: 'sound' });
+  const deleted = ids.slice(0, 2_500);
+  await redis.del(deleted.map((id) => `asset:metadata:${id}`));
+
+  const health = await room.registry.check();
+
+  expect(health).toMatchObject({ outcome: 'damaged', isStructural: false });
+  expect(new Set((health as Damage).ids)).toEqual(new Set(deleted));
 });

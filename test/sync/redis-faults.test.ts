@@ -98,8 +98,6 @@ describe.each([
       expect([before, after]).toContain(commit);
       expect(rest).toEqual({ count, authors: [commit === after ? `v${cutAt}` : `v${cutAt - 1}`] });
 
-      // What was cut off may have left its lock behind; its time is over now.
-      await redis.client().del('asset:sync:lock');
       // Until the connections are back, syncs fail.
       await until('a sync that ends well', async () => /published|unchanged|repaired/.test((await room.run()).outcome));
       expect(await served()).toEqual({ commit: after, count, authors: [`v${cutAt}`] });
@@ -131,8 +129,6 @@ describe.each([
         expect(rest).toEqual({ count, authors: [commit === after ? `v${nth}` : `v${nth - 1}`] });
         if (wasCut && outcome === 'failed') left[commit === after ? 'new' : 'old'] += 1;
 
-        // What was cut off may have left its lock behind; its time is over now.
-        await redis.client().del('asset:sync:lock');
         await until('a sync that ends well', async () => /published|unchanged/.test((await broken.run()).outcome));
         expect(await served()).toEqual({ commit: after, count, authors: [`v${nth}`] });
         expect(await broken.registry.check()).toEqual({ outcome: 'sound' });
@@ -203,9 +199,20 @@ describe.each([
     } finally {
       await mend();
     }
-    await redis.client().del('asset:sync:lock');
     expect(await room.run()).toMatchObject({ outcome: 'published' });
     expect(await served()).toEqual({ commit: after, count, authors: ['new'] });
     expect(await room.registry.check()).toEqual({ outcome: 'sound' });
   });
+});
+
+test('a sync whose lock was granted, but the reply to that was lost, knows the lock for its own and goes on', async () => {
+  await using wire = await cutExecs(redis);
+  await using broken = await aSyncRoom(wire, { source: sourceOf(github) });
+  const commit = push(5, 'v1');
+  wire.cutAt(1, 'after');
+
+  expect(await broken.run()).toMatchObject({ outcome: 'published', commit });
+  expect(wire.mend()).toBe(true);
+  // It let go of it, too.
+  expect(await redis.client().exists('asset:sync:lock')).toBe(0);
 });
