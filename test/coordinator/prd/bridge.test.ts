@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { copyFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { createPrdBridge, type PrdBridge } from '../../../src/coordinator/prd/bridge.ts';
 import { silentLog } from '../../../src/log.ts';
+import { runChild, sourceUrl } from '../../support/child.ts';
 import { aPrdFile, FORMAT_A, FORMAT_B, makePrdFile, rowA, rowB, type TestPrdFile } from '../../support/prd-db.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
 import { aLedger, type TaskLedger } from '../../support/task-ledger.ts';
@@ -74,6 +76,68 @@ describe('there and back', () => {
     expect(await successor.pushOnce()).toEqual({ logged: 1, written: 1 });
     expect(logged(estate)).toEqual(['a', 'b', 'c', 'd']);
   });
+
+  /** Writes back in a process of its own, which stops where it is told to, or as soon as the writing takes long. */
+  const aWriter = (prd: TestPrdFile, step: string) =>
+    runChild(`
+      const load = (file) => import(${JSON.stringify(sourceUrl(''))} + file);
+      const { systemClock: clock } = await load('clock.ts');
+      const { silentLog: log } = await load('log.ts');
+      const { connectRedis } = await load('redis/connection.ts');
+      const { keyspace } = await load('redis/keys.ts');
+      const { Outbox } = await load('coordinator/tasks/outbox.ts');
+      const { createPrdBridge } = await load('coordinator/prd/bridge.ts');
+      const target = () => ({ kind: 'standalone', address: 'test', options: ${JSON.stringify(redis.options)} });
+      const connection = connectRedis({ target, clock, log, commandTimeoutMs: 5000, connectTimeoutMs: 5000, name: 'w' });
+      await connection.start();
+      const outbox = new Outbox({ connection, keys: keyspace({ mode: 'standalone' }) });
+      const at = async (step) => {
+        if (step !== ${JSON.stringify(step)}) return;
+        console.log(JSON.stringify(step));
+        await new Promise(() => setInterval(() => {}, 1000));
+      };
+      const outcomes = async (limit) => {
+        await at('asked');
+        const found = await outbox.read(limit);
+        await at('read');
+        console.log('"writing"');
+        return found;
+      };
+      const settle = async (ids) => {
+        await at('written');
+        await outbox.settle(ids);
+        await at('settled');
+      };
+      await createPrdBridge({ path: ${JSON.stringify(prd.path)}, sink: { outcomes, settle }, clock, log }).pushOnce();
+      await at('done');`);
+  /** Makes a write of a status last, so that one can be killed in the middle of it. */
+  const SLOW = `create trigger slow after update on tasks begin insert into tasks (title) select count(*) from
+    (with recursive n (i) as (select 1 union all select i + 1 from n where i < 300000000) select i from n); end`;
+
+  test.each(['asked', 'read', 'writing', 'written', 'settled', 'done'])(
+    'killed when it has %s: no row is left out and none is there twice',
+    async (step) => {
+      const estate = await anEstate(await aPrdFile(FORMAT_A, rowA('T-1'), rowA('T-2')));
+      const { ledger, prd } = estate;
+      for (const id of ['T-1', 'T-2']) {
+        await ledger.act(id, 'task_started', 'working');
+        await ledger.act(id, 'task_completed', 'done');
+      }
+      if (step === 'writing') edit(estate, SLOW);
+      await using writer = aWriter(prd, step);
+      while ((await writer.next()) !== step);
+      if (step === 'writing')
+        await until('it is in the middle of a transaction', () => existsSync(`${prd.path}-journal`));
+      await writer.kill('SIGKILL');
+      if (step === 'writing') expect(existsSync(`${prd.path}-journal`)).toBe(true);
+      edit(estate, 'drop trigger if exists slow');
+      await aBridge(prd.path, ledger).pushOnce();
+      const expected = ['task_started', 'task_completed', 'task_started', 'task_completed'];
+      expect(logged(estate)).toEqual(expected);
+      expect([prd.row('T-1').status, prd.row('T-2').status]).toEqual(['completed', 'completed']);
+      expect(await redis.client().xlen('odyssey:coord:outbox')).toBe(0);
+    },
+  );
 
   test('thousands of outcomes go over in batches, in order', async () => {
     const estate = await anEstate(await aPrdFile(FORMAT_A, rowA('T-1')));
