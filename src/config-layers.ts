@@ -18,7 +18,14 @@ const OTHER_VARIABLES = ['REEVE_CONFIG', 'REEVE_URL', 'REEVE_TOKEN', 'REEVE_OUTP
 /** What `reeve worker`, `run` and `hold` hand to the commands they run, which may well call reeve themselves. */
 const HANDED_DOWN = [
   ...['REEVE_AGENT', 'REEVE_AGENT_ID', 'REEVE_LOCK', 'REEVE_LOCK_ID', 'REEVE_FENCING_TOKEN', 'REEVE_ATTEMPT'],
-  ...['REEVE_TASK_ID', 'REEVE_TASK_TITLE', 'REEVE_TASK_FILE', 'REEVE_RESULT_FILE', 'REEVE_EXIT_CODE'],
+  ...[
+    'REEVE_TASK_ID',
+    'REEVE_TASK_TITLE',
+    'REEVE_TASK_FILE',
+    'REEVE_RESULT_FILE',
+    'REEVE_STASH_FILE',
+    'REEVE_EXIT_CODE',
+  ],
 ];
 /** Kubernetes sets these in every pod beside a service called reeve or reeve-…; nobody typed them. */
 const SERVICE_LINK = /^REEVE_(\w+_)?(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP|SCTP))(_\w+)?$/;

@@ -21,6 +21,7 @@ import type { EventName, Payload } from './events/catalogue.ts';
 import { EventLog } from './events/event-log.ts';
 import { createTail } from './events/tail.ts';
 import { trimmer } from './events/trimmer.ts';
+import { createExecutionRooms, fileBodyBytes } from './execution-rooms.ts';
 import { httpServer } from './http/server.ts';
 import { createIdentityRooms } from './identity-rooms.ts';
 import { Jobs, jobRunner } from './jobs/jobs.ts';
@@ -168,6 +169,13 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     handlers: { ...keyRoom.handlers, ...work.handlers, ...timed },
   });
 
+  const { executions, files, sweeping } = createExecutionRooms({
+    config: () => loaded().config,
+    store: tasks.store,
+    clock,
+    log: log.child('files'),
+    fetch,
+  });
   const identity = createIdentityRooms({
     store,
     connection,
@@ -254,6 +262,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
           prd,
           isDirNamed,
           listening: httpDoor.url,
+          files,
           redis: { client: connection.commands, address: connection.address, embedded: isEmbedded, clock },
           store,
         }),
@@ -273,6 +282,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     deadlocks,
     tasks,
     taskDesk,
+    executions,
     roster,
     board,
     ...gate,
@@ -302,6 +312,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   });
   const httpDoor = httpServer({
     ...door,
+    fileBodyBytes: fileBodyBytes(config),
     requestMs: Math.round(door.requestSeconds * 1000),
     drainMs: door.drainSeconds * 1000,
     version,
@@ -348,6 +359,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       jobRunner(jobs, { clock, log: log.child('jobs') }),
       auditDrain(auditing),
       auditLogger({ ...auditing, tail }),
+      sweeping,
       archiver({ events, tail, store, clock, log: log.child('events') }),
       trimmer({ ...streams, tail, clock, log: log.child('events') }),
       mcpLife,

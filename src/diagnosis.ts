@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import type { Clock } from './clock.ts';
 import { inspectPrdFile, type PrdFile } from './coordinator/prd/prd-file.ts';
+import type { FileStore } from './files/file-store.ts';
 import { listTokens } from './identity/tokens.ts';
 import type { Config } from './settings.ts';
 import type { Store } from './store/database.ts';
@@ -24,11 +26,13 @@ export interface Probes {
   /** A Redis that answers; or what to say instead of asking it. */
   readonly redis: RedisProbe | Check;
   readonly store: Store | Check;
+  /** Where files are kept; without it, nobody looks. */
+  readonly files?: FileStore | undefined;
 }
 
 /** What `reeve doctor` looks at, from the ground up. The daemon and the command line ask the same questions. */
 export function checklist(probes: Probes): Check[] {
-  const { config, clock, fetch, path, prd, isDirNamed, listening, redis, store } = probes;
+  const { config, clock, fetch, path, prd, isDirNamed, listening, redis, store, files } = probes;
   const { host, port } = config.http;
   const { apiUrl, token } = config.github;
   const sources = sourceSettings(config, isDirNamed);
@@ -40,6 +44,7 @@ export function checklist(probes: Probes): Check[] {
     portCheck(host, port, listening),
     ...('client' in redis ? redisChecks(redis) : [redis]),
     'check' in store ? storeCheck(store) : store,
+    ...(files ? [filesCheck(files)] : []),
     prdCheck(prd),
     ...sources.map((one) =>
       one.github
@@ -56,6 +61,18 @@ const storeCheck = (store: Store): Check => ({
   run: async () => {
     const { latencyMs } = await store.check();
     return [ok(`${store.describe()} takes writes (${latencyMs} ms)`)];
+  },
+});
+
+const filesCheck = (files: FileStore): Check => ({
+  name: 'files',
+  run: async () => {
+    const [key, bytes] = [`probes/${randomUUID()}`, Buffer.from('reeve')];
+    await files.put(key, bytes);
+    const read = await files.read(key, { offset: 1, length: 3 });
+    await files.remove(key);
+    if (read?.bytes.toString() === 'eev') return [ok(`${files.place} takes outputs and stashes`)];
+    return [fail(`${files.place} does not give back what was put there`, 'Check files.dir or files.s3.')];
   },
 });
 

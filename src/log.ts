@@ -58,7 +58,7 @@ const LOGIN_IN_URL = /\b([a-z][a-z0-9+.-]*:\/\/)[^\s"]*@/gi;
 export const maskUrl = (text: string): string => text.replace(SECRET_IN_QUERY, '$1***').replace(LOGIN_IN_URL, '$1***@');
 
 /** Fields whose values never reach a log, however deep they lie. */
-const SECRET_FIELD = /^(?:token|authorization|cookie)$|(?:password|secret|privatekey)$/i;
+const SECRET_FIELD = /^(?:token|authorization|cookie)$|(?:password|secret|privatekey|accesskey)$/i;
 const isSecretField = (name: string): boolean => SECRET_FIELD.test(name.replaceAll(/[_-]/g, ''));
 
 const masked = (fields: LogFields = {}): LogFields =>

@@ -301,6 +301,47 @@ export const SETTINGS = z.strictObject({
     ),
   }),
 
+  files: section('Where long outputs and what undoes a change are kept. With an S3 endpoint and bucket, there', {
+    dir: setting(path.optional(), 'Folder for them. Default: files in the data directory', { path: true }),
+    inlineBytes: setting(
+      z.int().min(256).max(1_048_576).default(40_960),
+      'What is longer goes to a file, and Redis keeps its beginning and end',
+    ),
+    maxBytes: setting(z.int().min(1_024).max(67_108_864).default(8_388_608), 'Longest output or stash that is kept'),
+    keepDays: setting(z.number().min(0).max(3_650).default(90), 'How long files are kept'),
+    s3: section('An S3-compatible service', {
+      endpoint: setting(
+        url('https:// or http://', /^https?:\/\//).optional(),
+        'Its address, without the bucket: https://s3.eu-central-1.amazonaws.com, http://minio:9000',
+      ),
+      bucket: setting(
+        z
+          .string()
+          .regex(
+            /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+            'must be a bucket name: lower case letters, digits, dots and dashes',
+          )
+          .optional(),
+        'Bucket that is there already',
+      ),
+      region: setting(z.string().min(1).default('us-east-1'), 'Its region, as requests are signed for', {
+        env: ['AWS_REGION'],
+      }),
+      prefix: setting(
+        z
+          .string()
+          .regex(/^([A-Za-z0-9][A-Za-z0-9._-]*\/)*$/, 'must be empty or end with a slash')
+          .default(''),
+        'Stands before every key',
+      ),
+      accessKeyId: setting(z.string().min(1).optional(), 'Key to sign with', { env: ['AWS_ACCESS_KEY_ID'] }),
+      secretAccessKey: setting(z.string().min(1).optional(), 'Its secret', {
+        env: ['AWS_SECRET_ACCESS_KEY'],
+        secret: true,
+      }),
+    }),
+  }),
+
   events: section('The event streams', {
     keep: setting(
       z.int().min(100).default(10_000),

@@ -17,6 +17,8 @@ import { capturedLog } from './support/log.ts';
 
 /** Two values for each setting whose form is narrower than its type. */
 const SAMPLES: Readonly<Record<string, readonly [unknown, unknown]>> = {
+  'files.s3.endpoint': ['http://one', 'http://two'],
+  'files.s3.prefix': ['one/', 'two/'],
   project: ['alpha', 'beta'],
   'redis.url': ['redis://one.example:6379', 'rediss://two.example:6379/1'],
   'store.url': ['sqlite:/data/one.db', 'postgres://two.example/db'],

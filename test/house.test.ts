@@ -18,13 +18,14 @@ import {
 } from './support/house.ts';
 import { parseSource, readSources, type SourceFile } from './support/source.ts';
 
-const BASE = ['events', 'redis', 'store', 'root'];
+const BASE = ['events', 'files', 'redis', 'store', 'root'];
 const COORDINATION = ['agents', 'locks', 'prd', 'tasks'].map((room) => `coordinator/${room}`);
 const ROOMS = [
   ...COORDINATION,
   'approvals',
   'audit',
   'coordinator',
+  'executions',
   'identity',
   'jobs',
   'migration',
@@ -50,6 +51,7 @@ const ZONES: readonly Zone[] = [
       'approval-rooms.ts',
       'asset-dependency.ts',
       'asset-rooms.ts',
+      'execution-rooms.ts',
       'identity-rooms.ts',
       'lock-rooms.ts',
       'redis-medium.ts',
@@ -75,7 +77,7 @@ const ZONES: readonly Zone[] = [
   { zone: 'mcp', holds: ['mcp/'], may: ['operations', 'events', 'root'] },
   { zone: 'metrics', holds: ['metrics/'], may: ['operations', 'events', 'root'], types: ['sync', 'system'] },
 
-  { zone: 'operations', holds: ['operations/'], may: [...ROOMS, 'events', 'root'] },
+  { zone: 'operations', holds: ['operations/'], may: [...ROOMS, 'events', 'files', 'root'] },
 
   { zone: 'registry', holds: ['registry/'], may: BASE },
   { zone: 'sync', holds: ['sync/'], may: ['registry', ...BASE] },
@@ -98,6 +100,8 @@ const ZONES: readonly Zone[] = [
     may: ['audit', 'coordinator/locks', 'coordinator/tasks', ...BASE],
     types: ['system'],
   },
+  // What attempts leave: kept with the lease of their task, and with nothing else of it.
+  { zone: 'executions', holds: ['executions/'], may: ['coordinator/tasks', ...BASE] },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
   // Hands what older versions left to the rooms that keep it now.
   { zone: 'migration', holds: ['migration/'], may: ['coordinator/locks', ...BASE] },
@@ -109,6 +113,7 @@ const ZONES: readonly Zone[] = [
   { zone: 'events', holds: ['events/'], may: ['redis', 'store', 'root'] },
   { zone: 'redis', holds: ['redis/'], may: ['root'] },
   { zone: 'store', holds: ['store/'], may: ['root'] },
+  { zone: 'files', holds: ['files/'], may: ['root'] },
   {
     zone: 'root',
     holds: [

@@ -121,6 +121,12 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
       text('--capabilities', 'capabilities', 'what it can do, separated by commas', 'a,b'),
       text('--result', 'result', 'where the command leaves its result; {task} stands for the id', 'file'),
       text(
+        '--stash',
+        'stash',
+        'run before the command, unless the task says rollback_strategy: none; what it prints is saved and undoes the change',
+        'command',
+      ),
+      text(
         '--rollback',
         'rollback',
         'run when an attempt failed whose task says rollback_strategy: automatic',
@@ -170,6 +176,7 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
       text('--type', 'type', 'what kind of agent it is'),
       text('--capabilities', 'capabilities', 'what it can do, separated by commas', 'a,b'),
       text('--result', 'result', 'where the command leaves its result', 'file'),
+      text('--stash', 'stash', 'run before it; what it prints is saved and undoes the change', 'command'),
       text('--rollback', 'rollback', 'run when it failed and the task says rollback_strategy: automatic', 'command'),
       text('--timeout', 'timeout', 'longest run of the command; a shorter limit of the task counts', 'seconds'),
       text('--exit-codes', 'exit_codes', 'what further exit codes mean, as in 80=quota,81=auth', 'code=class'),

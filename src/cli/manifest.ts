@@ -157,14 +157,18 @@ function option(name: string, property: Property, isRequired: boolean): Option {
   };
 }
 
-const switchOf = (name: string, description: string): Option => ({
-  flag: `--${name}`,
-  property: name,
-  type: 'boolean',
-  placeholder: name,
-  description,
-  isSwitch: true,
-});
+/** `save` is there or not; `file=path` takes a word. */
+function switchOf(given: string, description: string): Option {
+  const [name = given, placeholder] = given.split('=');
+  return {
+    flag: `--${name}`,
+    property: name,
+    type: placeholder === undefined ? 'boolean' : 'text',
+    placeholder: placeholder ?? name,
+    description,
+    isSwitch: true,
+  };
+}
 
 /** A choice shows its values, anything else its name. */
 function placeholder(name: string, { enum: choices, items }: Property): string {

@@ -97,6 +97,16 @@ export const EVENTS = {
     says: 'Somebody said something about a task',
     payload: z.looseObject({ task_id: text, by: text, text }),
   },
+  'task:stashed': {
+    stream: 'task',
+    says: 'What undoes an attempt was saved before it began',
+    payload: z.looseObject({ task_id: text, agent_id: text, bytes: z.int() }),
+  },
+  'task:rolled_back': {
+    stream: 'task',
+    says: 'An attempt was undone, or that failed, or was left to a person: `outcome`',
+    payload: z.looseObject({ task_id: text, outcome: text, by: text }),
+  },
   'task:completed': { stream: 'task', says: 'The changes of a task were applied', payload: ofTask },
 
   'approval:requested': { stream: 'approval', says: 'A reviewer was asked', payload: ofApproval },

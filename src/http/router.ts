@@ -15,6 +15,8 @@ interface RouterOptions {
   readonly rooms: Rooms;
   readonly clock: Clock;
   readonly draining: AbortSignal;
+  /** How long a body may be that brings a file. */
+  readonly fileBodyBytes: number;
 }
 
 /** '/tasks/{id}' is served at /api/v1/tasks/:id, '//readyz' at /readyz. */
@@ -28,6 +30,7 @@ export function registerOperations(app: FastifyInstance, options: RouterOptions)
     app.route({
       method: operation.http.method,
       url: routePath(operation).replace(/\{(\w+)\}/g, ':$1'),
+      ...(operation.http.isLarge && { bodyLimit: options.fileBodyBytes }),
       handler: async (request, reply) => {
         const { rooms } = options;
         const context: Context = {

@@ -16,6 +16,8 @@ export interface HttpOptions {
   readonly host: string;
   readonly port: number;
   readonly bodyLimitBytes: number;
+  /** The same for a body that brings a file. */
+  readonly fileBodyBytes: number;
   /** How long a request may take to arrive, from its first byte to its last. */
   readonly requestMs: number;
   readonly drainMs: number;
@@ -150,7 +152,7 @@ function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals):
     });
   });
   app.setErrorHandler((thrown, request, reply) => {
-    const error = requestError(thrown, bodyLimitBytes);
+    const error = requestError(thrown, request.routeOptions.bodyLimit ?? bodyLimitBytes);
     if (error.row.status >= 500 && error.row.actor === 'human') {
       log.error('request failed', {
         method: request.method,

@@ -5,6 +5,7 @@ import { assetOperations } from './assets.ts';
 import { auditOperations } from './audit.ts';
 import { delegationOperations } from './delegations.ts';
 import { eventOperations } from './events.ts';
+import { executionOperations } from './executions.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
 import { migrationOperations } from './migration.ts';
@@ -31,6 +32,7 @@ export const operations: readonly Operation[] = [
   ...lockOperations,
   ...workOperations,
   ...severalOperations,
+  ...executionOperations,
   ...taskOperations,
   ...taskGateOperations,
   ...approvalOperations,

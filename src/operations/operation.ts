@@ -62,6 +62,8 @@ export interface HttpForm {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Under /api/v1, unless it starts with a double slash: '//readyz' is /readyz. {names} are taken from the input. */
   readonly path: string;
+  /** Takes files: its body may be longer than others. */
+  readonly isLarge?: boolean;
   /** Headers that fill an input: { 'if-match': 'if_match' }. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Which of `answers` an output is. Default 200. */
@@ -82,7 +84,7 @@ export interface CliForm {
   readonly columns?: readonly string[];
   /** Answered by a file in cli/commands, which may not need a daemon. */
   readonly local?: string;
-  /** Flags that only the command line knows, for a local one: name and meaning. */
+  /** Flags that only the command line knows, for a local one: name (`file=path` if it takes a word) and meaning. */
   readonly switches?: Readonly<Record<string, string>>;
   /** Takes every setting as a flag. Default: what is local does. */
   readonly takesSettings?: boolean;

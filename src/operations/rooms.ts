@@ -13,6 +13,7 @@ import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import type { ReeveError } from '../errors.ts';
 import type { EventLog } from '../events/event-log.ts';
 import type { Tail } from '../events/tail.ts';
+import type { Executions } from '../executions/executions.ts';
 import type { Doorkeeper } from '../identity/doorkeeper.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
@@ -48,6 +49,8 @@ export interface Rooms {
   readonly deadlocks: DeadlockDetector;
   readonly tasks: Tasks;
   readonly taskDesk: TaskDesk;
+  /** What attempts wrote, and what undoes them. */
+  readonly executions: Executions;
   readonly roster: Roster;
   /** How the work as a whole gets on. */
   readonly board: TaskBoard;

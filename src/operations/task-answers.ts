@@ -1,10 +1,25 @@
 import { z } from 'zod';
-import { LEASE_CLASS_NAMES } from '../coordinator/locks/lock.ts';
-import type { ClaimOutcome, Late, Unknown } from '../coordinator/tasks/lease.ts';
+import { LEASE_CLASS_NAMES, lockIdSchema } from '../coordinator/locks/lock.ts';
+import type { ClaimOutcome, Late, LeaseRef, Unknown } from '../coordinator/tasks/lease.ts';
+import type { WorkResult } from '../coordinator/tasks/result.ts';
 import { STATIONS } from '../coordinator/tasks/station.ts';
 import { TASK_STATES, taskSchema, WORK_STATUSES } from '../coordinator/tasks/task.ts';
 import type { TaskDetail, TaskRow } from '../coordinator/tasks/task-view.ts';
-import { ReeveError } from '../errors.ts';
+import { ReeveError, reason } from '../errors.ts';
+import type { Rooms } from './rooms.ts';
+
+/** Whoever has only its name may leave these out; with them a late word is told from a timely one. */
+export const leaseInputs = {
+  lock_id: lockIdSchema.optional(),
+  fencing_token: z.string().max(32).optional().describe('Of the lease, as the claim gave it'),
+};
+
+export const leaseOf = (input: {
+  task: string;
+  agent: string;
+  lock_id?: string | undefined;
+  fencing_token?: string | undefined;
+}): LeaseRef => ({ task: input.task, agent: input.agent, lockId: input.lock_id, token: input.fencing_token });
 
 export const taskShape = z.looseObject({ ...taskSchema.shape, task_id: z.string() }).meta({ id: 'Task' });
 
@@ -51,6 +66,7 @@ export const detailShape = z
     paused_by: z.string().optional().describe('all, a type of agent, or resource:TYPE:ID'),
     delayed_until: z.string().optional(),
     quarantine: z.string().optional(),
+    is_to_undo: z.boolean().describe('A person has to roll back its last attempt before it goes on'),
     lock_id: z.string().optional(),
     claimed_at: z.string().optional(),
     percent: z.number().optional(),
@@ -149,4 +165,23 @@ export function notYours(outcome: Late | Unknown, task: string, agent: string): 
   if (outcome.outcome === 'unknown') return new ReeveError('TASK_UNKNOWN', { task });
   const { status, holder } = outcome;
   return new ReeveError('LEASE_LOST', { task, agent, status, holder: holder ? ` (${holder})` : '' });
+}
+
+/**
+ * The output that comes with a result is kept where outputs are; what is long of it is not kept twice. One that was handed in
+ * before is the better one. That it could not be kept does not undo the work: the result says so.
+ */
+export async function withoutLongOutput(
+  rooms: Rooms,
+  lease: LeaseRef,
+  result: WorkResult | undefined,
+): Promise<WorkResult | undefined> {
+  if (typeof result?.output !== 'string' || result.output === '') return result;
+  try {
+    const kept = await rooms.executions.output(lease, Buffer.from(result.output), { isWeak: true });
+    if (kept.outcome !== 'kept' || kept.key === undefined) return result;
+    return { ...result, output: `kept elsewhere: reeve task output ${lease.task}`, output_key: kept.key };
+  } catch (error) {
+    return { ...result, errors: [...result.errors, `its output was not kept: ${reason(error)}`] };
+  }
 }

@@ -4,15 +4,11 @@ import { FAILURE_CLASSES } from '../coordinator/tasks/lease.ts';
 import { resultSchema } from '../coordinator/tasks/result.ts';
 import { agentTypeSchema, taskIdSchema } from '../coordinator/tasks/task.ts';
 import { defineOperation, type Operation } from './operation.ts';
-import { leaseShape, notYours, refusal, taskShape } from './task-answers.ts';
+import { leaseInputs, leaseOf, leaseShape, notYours, refusal, taskShape, withoutLongOutput } from './task-answers.ts';
 
 const task = taskIdSchema.describe('Which task');
 const agent = agentSchema.describe('Who speaks');
-/** Whoever has only its name may leave these out; with them a late word is told from a timely one. */
-const lease = {
-  lock_id: lockIdSchema.optional(),
-  fencing_token: z.string().max(32).optional().describe('Of the lease, as the claim gave it'),
-};
+const lease = leaseInputs;
 const renewed = z.object({ task_id: z.string(), expires_at: z.string() });
 const files = z.array(z.string()).optional().describe('What was changed');
 const LONGEST_WAIT = 280;
@@ -168,7 +164,11 @@ export const workOperations: readonly Operation[] = [
     },
     run: async ({ rooms }, input) => {
       const { result, files: changed, note } = input;
-      const told = { ...result, ...(changed && { files_modified: changed }), ...(note && { notes: note }) };
+      const told = {
+        ...(await withoutLongOutput(rooms, leaseOf(input), result)),
+        ...(changed && { files_modified: changed }),
+        ...(note && { notes: note }),
+      };
       const done = await rooms.tasks.work.complete(leaseOf(input), told);
       if (done.outcome === 'late' || done.outcome === 'unknown') throw notYours(done, input.task, input.agent);
       const unblocked = done.outcome === 'completed' ? done.released : [];
@@ -179,7 +179,7 @@ export const workOperations: readonly Operation[] = [
     name: 'work.fail',
     summary: 'Say that a task failed',
     description:
-      'Only the class "task" uses up an attempt. "quota" pauses the type of the agent, until `until` if given; "auth" and "infra" are tried again after a pause.',
+      'Only the classes "task" and "timeout" use up an attempt. "quota" pauses the type of the agent, until `until` if given; "auth" and "infra" are tried again after a pause.',
     access: 'work',
     input: z.object({
       task,
@@ -214,7 +214,7 @@ export const workOperations: readonly Operation[] = [
         class: input.class,
         error: input.error,
         isFinal: input.final,
-        result: input.result,
+        result: await withoutLongOutput(rooms, leaseOf(input), input.result),
         pauseType: card?.agent_type,
         pauseUntil: input.until ? Math.ceil(Date.parse(input.until) / 1000) : 0,
       });
@@ -289,15 +289,3 @@ export const workOperations: readonly Operation[] = [
     },
   }),
 ];
-
-const leaseOf = (input: {
-  task: string;
-  agent: string;
-  lock_id?: string | undefined;
-  fencing_token?: string | undefined;
-}) => ({
-  task: input.task,
-  agent: input.agent,
-  lockId: input.lock_id,
-  token: input.fencing_token,
-});

@@ -62,6 +62,11 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     ['beat', 'done', 'drop', 'start'].map((verb) => [verb, [`CLI-${verb}`, '--agent', `cli-${verb}`]]),
   ),
+  output: ['CLI-output', 'all went well', '--agent', 'cli-output'],
+  'rolled-back': ['CLI-rolled-back', '--agent', 'cli-rolled-back', '--outcome', 'done'],
+  stash: ['CLI-stash', 'before', '--agent', 'cli-stash'],
+  ...Object.fromEntries(['execution', 'output', 'stash'].map((word) => [`task ${word}`, ['CLI-kept']])),
+  'task rollback': ['CLI-kept', '--outcome', 'done'],
   fail: ['CLI-fail', '--agent', 'cli-fail', '--error', 'boom'],
   finish: ['CLI-finish', '--agent', 'cli-finish', '--outcome', 'completed'],
   note: ['CLI-note', 'working', '--agent', 'cli-note'],
@@ -114,7 +119,20 @@ afterAll(async () => {
 
 /** One task for each word about one, with an agent that has it. */
 async function prepareWork(): Promise<void> {
-  const verbs = ['beat', 'done', 'drop', 'start', 'fail', 'finish', 'note', 'several'];
+  const verbs = [
+    'beat',
+    'done',
+    'drop',
+    'start',
+    'fail',
+    'finish',
+    'note',
+    'several',
+    'output',
+    'rolled-back',
+    'stash',
+    'kept',
+  ];
   const tasks = ['1', ...verbs].map((name) => ({ task_id: `CLI-${name}`, title: name, priority: 9 }));
   const post = (path: string, body: unknown, method = 'POST') =>
     fetch(`${daemon.url}/api/v1${path}`, {
@@ -134,6 +152,8 @@ async function prepareWork(): Promise<void> {
   await put('/delegations/cli', { delegate_to: 'bob' });
   for (const agent of ['cli', 'cli-show']) await post('/agents', { agent });
   for (const verb of verbs) await post(`/agents/cli-${verb}/claim`, { task: `CLI-${verb}` });
+  for (const kept of ['output', 'stash']) await post(`/tasks/CLI-kept/${kept}`, { agent: 'cli-kept', data: kept });
+  await post('/tasks/CLI-kept/drop', { agent: 'cli-kept' });
 }
 
 /** From here on every command brings the token that the data directory keeps. */

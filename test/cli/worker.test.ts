@@ -91,6 +91,7 @@ describe('a command', () => {
       REEVE_TASK_TITLE: `Title of ${tasks[0]}`,
       REEVE_TASK_FILE: expect.stringMatching(/task\.json$/),
       REEVE_RESULT_FILE: expect.stringMatching(/result\.json$/),
+      REEVE_STASH_FILE: expect.stringMatching(/stash$/),
       REEVE_ATTEMPT: '1',
       REEVE_LOCK_ID: given.lease.lock_id,
       REEVE_FENCING_TOKEN: given.lease.fencing_token,

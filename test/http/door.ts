@@ -35,6 +35,7 @@ export function aDoor(rooms: TestRooms, more: Partial<HttpOptions> = {}): Door {
     host: '127.0.0.1',
     port: 0,
     bodyLimitBytes: 2_048,
+    fileBodyBytes: 12_000_000,
     requestMs: 30_000,
     drainMs: 5_000,
     version: '0.0.0-test',

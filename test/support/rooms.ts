@@ -21,6 +21,7 @@ import { Tasks } from '../../src/coordinator/tasks/tasks.ts';
 import { ReeveError } from '../../src/errors.ts';
 import { EventLog } from '../../src/events/event-log.ts';
 import { createTail } from '../../src/events/tail.ts';
+import { createExecutionRooms } from '../../src/execution-rooms.ts';
 import { createIdentityRooms } from '../../src/identity-rooms.ts';
 import { silentLog } from '../../src/log.ts';
 import { migrateAdeV1 } from '../../src/migration/ade-v1.ts';
@@ -171,6 +172,14 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   const taskDesk = new TaskDesk({ connection, store: tasks.store, work: tasks.work, clock: systemClock });
   const roster = new Roster({ connection, keys, places: locks, clock: systemClock });
+  const dataDir = await aDirectory();
+  const { executions } = createExecutionRooms({
+    config: () => ({ ...loadConfig({ env: {}, cwd: dataDir }).config, dataDir }),
+    store: tasks.store,
+    clock,
+    log,
+    fetch,
+  });
   const { views, pauses } = tasks;
   const staffing = new Staffing({ roster, views, waiting: () => taskDesk.waiting(), clock });
   const board = new TaskBoard({ views, pauses, roster, staffing, events, tail, clock });
@@ -202,7 +211,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const migrate = (apply: boolean) => migrateAdeV1({ connection, keys, scripts, locks, clock }, apply);
   const audit = new Audit({ connection, keys, store });
   const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test' });
-  const work = { ...gate, live, why, locks, lockDesk, deadlocks, tasks, taskDesk, roster, board };
+  const work = { ...gate, live, why, locks, lockDesk, deadlocks, tasks, taskDesk, executions, roster, board };
   return {
     system,
     events,

@@ -5,6 +5,7 @@ import { choosePrdFile } from '../../coordinator/prd/prd-file.ts';
 import { readDaemonFile } from '../../daemon-file.ts';
 import { checklist, type Probes, unreachable } from '../../diagnosis.ts';
 import { asReeveError, type ReeveError, reason } from '../../errors.ts';
+import { filesOf } from '../../execution-rooms.ts';
 import { silentLog } from '../../log.ts';
 import { type Connection, connectRedis } from '../../redis/connection.ts';
 import { redisFailure } from '../../redis/failure.ts';
@@ -65,6 +66,8 @@ async function here(flags: Flags, { env, cwd }: Surroundings, token?: string): P
       isDirNamed: sources['assets.dir'] !== 'default',
       redis: redis.probe,
       store: store.probe,
+      // A folder is made by the daemon that needs it; a service can be asked from anywhere.
+      files: config.files.s3.bucket ? filesOf(config, systemClock, fetch) : undefined,
     };
     const checks = checklist(probes).filter(({ name }) => !(name === 'tasks' && prd.sample));
     const findings = await diagnose(checks, (error) => redisFailure(error, redis.connection?.address ?? ''));

@@ -30,6 +30,7 @@ export const run: CommandModule['run'] = async ({ input, flags }, output, surrou
     url,
     token: typeof flags.token === 'string' ? flags.token : undefined,
     argv: ['/bin/sh', '-c', given.exec],
+    stash: given.stash,
     rollback: given.rollback,
     resultFile: given.result,
     rules: readRules({
@@ -73,6 +74,7 @@ const typed = z.object({
   type: z.string().optional(),
   capabilities: list,
   result: z.string().optional(),
+  stash: z.string().min(1).optional(),
   rollback: z.string().optional(),
   timeout: seconds.optional(),
   // The parser of words takes --no-… for the opposite of a flag, which then is true by itself.

@@ -133,7 +133,7 @@ class AgentHost {
 
   #count({ outcome, class: kind }: Ending): void {
     this.#tally[outcome]++;
-    const isOurs = outcome === 'failed' && kind !== 'task' && kind !== 'cancelled';
+    const isOurs = outcome === 'failed' && kind !== 'task' && kind !== 'timeout' && kind !== 'cancelled';
     this.#troubles = isOurs ? this.#troubles + 1 : 0;
   }
 

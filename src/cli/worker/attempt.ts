@@ -7,6 +7,9 @@ import type { ExitRules, FailureClass } from './exit-rules.ts';
 import { exitCodeOf } from './leash.ts';
 import { readReply } from './reply.ts';
 import { type RolledBack, rollBack } from './rollback.ts';
+import { Spool } from './spool.ts';
+import { makeReady } from './stash.ts';
+import type { Attempting } from './undo.ts';
 import { judge, type Result, type Verdict } from './verdict.ts';
 import { type Claimed, isPassing, type Told, type WorkClient } from './work-client.ts';
 
@@ -22,6 +25,8 @@ export interface Manner extends Surrounding {
   readonly clock: Clock;
   readonly keep: (held: Claimed) => KeptLease;
   readonly argv: readonly [string, ...string[]];
+  /** Run before the command; what it prints is what undoes it. */
+  readonly stash?: string | undefined;
   readonly rollback?: string | undefined;
   readonly rules: ExitRules;
   readonly timeoutMs?: number | undefined;
@@ -58,11 +63,36 @@ async function work(held: Claimed, manner: Manner, kept: KeptLease): Promise<End
   await using papers = await layOut(held, manner);
   const started = await insist(() => manner.work.start(held), held, manner);
   if (isOver(started)) return lost(held, manner);
-  const ran = await run(held, { manner, papers, lost: kept.signal });
+  const readiness = await makeReady(held, { manner, papers, kept });
+  if (readiness.outcome === 'lost') return lost(held, manner);
+  if (readiness.outcome === 'unready') return notBegun(held, readiness.error, manner);
+  const spool = new Spool(`${papers.stashFile}.log`);
+  const ran = await run(held, { manner, papers, lost: kept.signal, spool });
   if (ran.stopped === 'lost') return lost(held, manner, exitCodeOf(ran));
-  if (ran.stopped === 'told' || ran.stopped === 'forced') return giveBack(held, { ran, manner, papers, kept });
+  if (ran.stopped === 'told' || ran.stopped === 'forced') return await giveBack(held, { ran, manner, papers, kept });
+  await handInOutput(held, { ran, spool, manner });
   const verdict = judge(ran, await readReply(papers.resultFile), manner.rules, timeoutOf(held, manner));
-  return conclude(held, { verdict, ran, manner, papers, kept });
+  // Awaited here, for the papers are thrown away when this returns.
+  return await conclude(held, { verdict, ran, manner, papers, kept });
+}
+
+/** Nothing was changed, and nothing is the fault of the task: it waits for a person, or is tried again. */
+async function notBegun(held: Claimed, error: string, manner: Manner): Promise<Ending> {
+  const told = await insist(() => manner.work.fail(held, { class: 'infra', error }), held, manner);
+  if (isOver(told)) return lost(held, manner);
+  manner.say(held.task.task_id, `not begun: ${error}`);
+  return { outcome: 'failed', class: 'infra', exitCode: EXIT.failed };
+}
+
+/** What is short goes with the result. That the rest cannot be kept is no reason to lose the work. */
+async function handInOutput(
+  { task, lease }: Claimed,
+  { ran, spool, manner }: { readonly ran: Ran; readonly spool: Spool; readonly manner: Manner },
+): Promise<void> {
+  const whole = await spool.taken(ran.output);
+  if (!ran.output.isTruncated) return;
+  const trouble = (error: unknown) => manner.say(task.task_id, `its output was not handed in: ${reason(error)}`);
+  await manner.work.output({ task, lease }, whole).catch(trouble);
 }
 
 /** Something of ours is broken (a full disk, a folder that is not there): no reason to leave the task lying. */
@@ -77,9 +107,10 @@ interface Running {
   readonly manner: Manner;
   readonly papers: Papers;
   readonly lost: AbortSignal;
+  readonly spool: Spool;
 }
 
-function run(held: Claimed, { manner, papers, lost: lostSignal }: Running): Promise<Ran> {
+function run(held: Claimed, { manner, papers, lost: lostSignal, spool }: Running): Promise<Ran> {
   const { clock, argv, cwd, env, passOn, silence, told, forced, isInForeground, say } = manner;
   const { task_id: id } = held.task;
   const isOurs = passOn === undefined;
@@ -97,6 +128,7 @@ function run(held: Claimed, { manner, papers, lost: lostSignal }: Running): Prom
       ? ['inherit', 'inherit', 'inherit', papers.result.fd]
       : [papers.stdin.fd, 'pipe', 'pipe', papers.result.fd],
     passOn: passOn?.(id),
+    keep: (chunk) => spool.add(chunk),
     timeoutMs: timeoutOf(held, manner),
     silence: silence && { ...silence, alarm },
     stops: { lost: lostSignal, told, forced },
@@ -104,11 +136,8 @@ function run(held: Claimed, { manner, papers, lost: lostSignal }: Running): Prom
   });
 }
 
-interface Ended {
+interface Ended extends Attempting {
   readonly ran: Ran;
-  readonly manner: Manner;
-  readonly papers: Papers;
-  readonly kept: KeptLease;
 }
 
 async function conclude(held: Claimed, ended: Ended & { readonly verdict: Verdict }): Promise<Ending> {

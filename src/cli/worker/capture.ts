@@ -3,6 +3,8 @@ export interface Captured {
   /** All that was written, kept or not. */
   readonly bytes: number;
   readonly isTruncated: boolean;
+  /** Its last bytes, as they were. */
+  readonly tail: Buffer;
 }
 
 const HEAD_BYTES = 8 * 1024;
@@ -37,10 +39,10 @@ export class Capture {
     const tail = Buffer.concat(this.#tail).subarray(-this.#tailBytes);
     const missing = this.#bytes - this.#head.length - tail.length;
     if (missing <= 0) {
-      return { text: Buffer.concat([this.#head, tail]).toString(), bytes: this.#bytes, isTruncated: false };
+      return { text: Buffer.concat([this.#head, tail]).toString(), bytes: this.#bytes, isTruncated: false, tail };
     }
     const text = `${wholeEnd(this.#head)}\n[… ${missing} bytes left out …]\n${wholeStart(tail)}`;
-    return { text, bytes: this.#bytes, isTruncated: true };
+    return { text, bytes: this.#bytes, isTruncated: true, tail };
   }
 
   /** Whole chunks are let go as soon as those after them fill the tail. A copy: a slice would keep all of its chunk. */

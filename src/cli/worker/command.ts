@@ -10,6 +10,8 @@ export interface CommandOptions extends LeashOptions {
   readonly clock: Clock;
   /** Where its output goes, marked with its origin. Without it, it writes to our own output. */
   readonly passOn?: { readonly prefix: string; readonly stdout: Write; readonly stderr: Write } | undefined;
+  /** Takes all of its output, however long. */
+  readonly keep?: ((chunk: Buffer) => Promise<void>) | undefined;
   readonly timeoutMs?: number | undefined;
   readonly silence?: Silence | undefined;
   readonly stops: Stops;
@@ -55,6 +57,7 @@ export async function runCommand(options: CommandOptions): Promise<Ran> {
   const read = readAll(command, passOn, (chunk) => {
     heardAt = clock.now();
     output.add(chunk);
+    return options.keep?.(chunk);
   }).catch(() => {});
   const letGo = onStops(stops, stop);
   if (timeoutMs !== undefined) void after(clock, timeoutMs, over.signal, () => stop('timeout'));
@@ -74,11 +77,15 @@ export async function runCommand(options: CommandOptions): Promise<Ran> {
   }
 }
 
-async function readAll(command: Leashed, passOn: CommandOptions['passOn'], heard: (chunk: Buffer) => void) {
+async function readAll(
+  command: Leashed,
+  passOn: CommandOptions['passOn'],
+  heard: (chunk: Buffer) => Promise<void> | undefined,
+) {
   const follow = async (stream: NodeJS.ReadableStream | null, write: Write | undefined) => {
     const lines = prefixed(passOn?.prefix ?? '', write ?? (() => {}));
     for await (const chunk of stream ?? []) {
-      heard(chunk as Buffer);
+      await heard(chunk as Buffer);
       await lines.add(chunk as Buffer);
     }
     await lines.end();

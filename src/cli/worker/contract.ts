@@ -19,6 +19,8 @@ export interface Papers extends AsyncDisposable {
   readonly stdin: FileHandle;
   readonly result: FileHandle;
   readonly resultFile: string;
+  /** Where what undoes the change goes, before it is made. */
+  readonly stashFile: string;
 }
 
 /**
@@ -32,6 +34,7 @@ export async function layOut(claimed: Claimed, { cwd, url, token, resultFile: na
   const resultFile = named
     ? resolve(cwd, named.replaceAll('{task}', encodeURIComponent(task.task_id)))
     : join(folder, 'result.json');
+  const stashFile = join(folder, 'stash');
   await writeFile(taskFile, `${JSON.stringify(claimed)}\n`, { mode: 0o600 });
   const stdin = await open(taskFile, 'r');
   // Emptied first: a result from another time must not count for this one.
@@ -46,6 +49,7 @@ export async function layOut(claimed: Claimed, { cwd, url, token, resultFile: na
       REEVE_TASK_TITLE: asVariable(task.title),
       REEVE_TASK_FILE: taskFile,
       REEVE_RESULT_FILE: resultFile,
+      REEVE_STASH_FILE: stashFile,
       REEVE_ATTEMPT: String(lease.attempt),
       REEVE_LOCK_ID: lease.lock_id,
       REEVE_FENCING_TOKEN: lease.fencing_token,
@@ -53,6 +57,7 @@ export async function layOut(claimed: Claimed, { cwd, url, token, resultFile: na
     stdin,
     result,
     resultFile,
+    stashFile,
     [Symbol.asyncDispose]: async () => {
       await Promise.all([stdin.close(), result.close()]);
       await rm(folder, { recursive: true, force: true });

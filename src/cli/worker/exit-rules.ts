@@ -1,6 +1,6 @@
 import { ReeveError } from '../../errors.ts';
 
-export const FAILURE_CLASSES = ['task', 'quota', 'auth', 'infra', 'cancelled'] as const;
+export const FAILURE_CLASSES = ['task', 'timeout', 'quota', 'auth', 'infra', 'cancelled'] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
 /** How the end of a command is read. */

@@ -47,7 +47,7 @@ function resultOf(ran: Ran, reply: Reply, complaints: readonly string[]): Result
 }
 
 function classOf(ran: Ran, reply: Reply, { codes, quota, auth }: ExitRules, marks: string): FailureClass {
-  if (ran.stopped) return 'task';
+  if (ran.stopped) return ran.stopped === 'timeout' ? 'timeout' : 'task';
   if (ran.problem !== undefined) return 'infra';
   const byCode = ran.code === undefined ? undefined : codes.get(ran.code);
   if (reply.class ?? byCode) return (reply.class ?? byCode) as FailureClass;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { EXIT } from '../../error-catalogue.ts';
 import { asReeveError, ReeveError } from '../../errors.ts';
 import type { Client } from '../client.ts';
+import { partsOf } from '../parts.ts';
 import type { FailureClass } from './exit-rules.ts';
 
 /** What the daemon hands out: the answer of a claim, and what a command finds on its standard input. */
@@ -63,6 +64,14 @@ export interface WorkClient {
   complete(held: Claimed, result: Readonly<Record<string, unknown>>): Promise<Told>;
   fail(held: Claimed, failure: FailureReport): Promise<Told>;
   drop(held: Claimed, reason: string): Promise<Told>;
+  /** Saves what undoes the attempt. Stands: an earlier one was not undone. */
+  stash(held: Claimed, bytes: Buffer, command: string | undefined): Promise<Told | 'stands'>;
+  output(held: Claimed, bytes: Buffer): Promise<Told>;
+  rolledBack(held: Claimed, outcome: 'done' | 'failed' | 'manual', reason: string): Promise<Told>;
+  /** What an earlier attempt saved and nobody used; undefined: there is nothing to undo. */
+  owedStash(held: Claimed): Promise<AsyncIterable<Buffer> | undefined>;
+  /** What this attempt saved. */
+  savedStash(held: Claimed): Promise<AsyncIterable<Buffer> | undefined>;
 }
 
 /** The daemon is looked for at each call: one that was started again may listen elsewhere. */
@@ -72,6 +81,13 @@ export function createWorkClient(find: () => Promise<Client>): WorkClient {
   const say = (verb: string, held: Claimed, more: Readonly<Record<string, unknown>> = {}, signal?: AbortSignal) => {
     const answered = post(`/tasks/{task}/${verb}`, { ...named(held), ...more }, signal);
     return answered.then((): Told => 'heard').catch(refusal);
+  };
+  const saved = async (held: Claimed, isMeant: (execution: z.output<typeof executionSchema>) => boolean) => {
+    const client = await find();
+    const { task_id: task } = held.task;
+    const { answer } = await client.ask({ method: 'GET', path: '/tasks/{task}/execution', input: { task } });
+    const input = { task, agent: held.lease.agent_id };
+    return isMeant(executionSchema.parse(answer)) ? partsOf(client, { path: '/tasks/{task}/stash', input }) : undefined;
   };
   return {
     register: async ({ agent, type, capabilities, concurrency }) => {
@@ -102,6 +118,17 @@ export function createWorkClient(find: () => Promise<Client>): WorkClient {
         final: isFinal,
       }),
     drop: (held, reason) => say('drop', held, { reason }),
+    stash: (held, bytes, command) => {
+      const data = { encoding: 'base64', data: bytes.toString('base64') };
+      return post('/tasks/{task}/stash', { ...named(held), ...data, command })
+        .then((): Told => 'heard')
+        .catch((error: unknown) => (isStanding(error) ? 'stands' : refusal(error)));
+    },
+    output: (held, bytes) => say('output', held, { encoding: 'base64', data: bytes.toString('base64') }),
+    rolledBack: (held, outcome, reason) =>
+      say('rolled-back', held, { outcome, reason: reason.slice(0, LONGEST_REASON) }),
+    owedStash: (held) => saved(held, ({ is_rollback_owed }) => is_rollback_owed),
+    savedStash: (held) => saved(held, ({ stash_token }) => stash_token === held.lease.fencing_token),
   };
 }
 
@@ -110,6 +137,9 @@ export const isPassing = (error: unknown): boolean =>
   error instanceof ReeveError && (error.row.exit === EXIT.unavailable || PASSING.has(error.row.actor));
 const PASSING: ReadonlySet<string> = new Set(['retry', 'wait']);
 const LONGEST_ERROR = 20_000;
+const LONGEST_REASON = 2_000;
+const executionSchema = z.looseObject({ is_rollback_owed: z.boolean(), stash_token: z.string().optional() });
+const isStanding = (error: unknown): boolean => error instanceof ReeveError && error.code === 'STASH_STANDS';
 
 /** That the lease is over is an answer, too; everything else remains a failure. */
 function refusal(thrown: unknown): Told {

@@ -67,8 +67,8 @@ function unservedHold({ task_id: subject }: TaskDetail, missing: string | undefi
 }
 
 function holdsOf(detail: TaskDetail): Hold[] {
-  const { task_id: subject, quarantine, waits_for, parked_on, paused_by, delayed_until, station } = detail;
-  const { because, agent_id } = detail;
+  const { task_id: subject, quarantine, is_to_undo, waits_for, parked_on, paused_by, delayed_until } = detail;
+  const { station, because, agent_id } = detail;
   const hold = (kind: Hold['kind'], text: string, more: Partial<Hold> = {}): Hold => ({
     kind,
     subject,
@@ -79,6 +79,10 @@ function holdsOf(detail: TaskDetail): Hold[] {
   });
   const holds: Hold[] = [];
   if (quarantine) holds.push(hold('inconsistent', `${subject} must not start: ${quarantine}.`));
+  if (is_to_undo) {
+    const text = `${subject} has to be rolled back by a person before it goes on: ${because ?? 'it was not finished'}.`;
+    holds.push(hold('policy', text, { actions: [undoing(subject)] }));
+  }
   if (waits_for.length > 0) {
     const names = waits_for.slice(0, 5).join(', ') + (waits_for.length > 5 ? ` and ${waits_for.length - 5} more` : '');
     holds.push(hold('dependency', `${subject} waits for ${names}.`, { holder: waits_for[0] }));
@@ -102,6 +106,14 @@ function holdsOf(detail: TaskDetail): Hold[] {
   }
   return holds;
 }
+
+const undoing = (task: string): Action => ({
+  label: 'Roll it back',
+  command: `reeve task rollback ${task}`,
+  method: 'POST',
+  url: `/api/v1/tasks/${task}/rollback`,
+  allowed: true,
+});
 
 /** What helps first: a look at what it waits for, where that is a task. */
 function actionsFor({ task_id, station, delayed_until, waits_for, parked_on }: TaskDetail, holder?: string): Action[] {

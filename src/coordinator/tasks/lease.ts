@@ -72,8 +72,8 @@ export type FailOutcome =
 export type DropOutcome = { readonly outcome: 'dropped'; readonly position: number } | Late | Unknown;
 export type ReportOutcome = { readonly outcome: 'noted'; readonly expiresAt: string } | Late | Unknown;
 
-/** Why an attempt ended without success. Only the first kind is the task's own fault and uses up an attempt. */
-export const FAILURE_CLASSES = ['task', 'quota', 'auth', 'infra', 'cancelled'] as const;
+/** Why an attempt ended without success. Only the first two are the task's own fault and use up an attempt. */
+export const FAILURE_CLASSES = ['task', 'timeout', 'quota', 'auth', 'infra', 'cancelled'] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
 export const late = (reply: readonly string[]): Late => ({

@@ -31,6 +31,8 @@ export interface TaskDetail extends TaskRow {
   readonly paused_by?: string | undefined;
   readonly delayed_until?: string | undefined;
   readonly quarantine?: string | undefined;
+  /** A person has to roll back its last attempt before it goes on. */
+  readonly is_to_undo: boolean;
   readonly lock_id?: string | undefined;
   readonly claimed_at?: string | undefined;
   readonly percent?: number | undefined;
@@ -45,6 +47,7 @@ const ROW = [
   'attempts',
   'quarantine',
   'aside',
+  'undo',
   'parked',
   'paused',
   'reason',
@@ -144,6 +147,7 @@ export class TaskViews {
       paused_by: record.paused || undefined,
       delayed_until: delay ? new Date(Number(delay) * 1000).toISOString() : undefined,
       quarantine: record.quarantine || undefined,
+      is_to_undo: record.undo !== '',
       lock_id: record.lock_id || undefined,
       claimed_at: record.claimed_at || undefined,
       percent: record.percent ? Number(record.percent) : undefined,

@@ -147,6 +147,7 @@ export const COORDINATION_KEYS = {
       quarantine: 'why it must not start',
       complaint: 'what its source has against it; part of the former',
       aside: '1: a person put it aside',
+      undo: '1: a person has to roll back its last attempt first',
       parent: 'the task it is part of',
       parked: 'the running task it would collide with',
       paused: 'the pause that keeps it: all, a type, or resource:TYPE:ID',

@@ -17,6 +17,7 @@ export type Room =
   | 'agents'
   | 'locks'
   | 'approvals'
+  | 'executions'
   | 'audit'
   | 'events'
   | 'sessions'

@@ -8,7 +8,7 @@ const ended = (more: Partial<Ran> = {}, output = ''): Ran => ({
   code: 0,
   signal: undefined,
   stopped: undefined,
-  output: { text: output, bytes: output.length, isTruncated: false },
+  output: { text: output, bytes: output.length, isTruncated: false, tail: Buffer.alloc(0) },
   ...more,
 });
 const NONE = { outcome: 'none' } as const;
@@ -47,7 +47,7 @@ describe('a command that ends with 0', () => {
   test('has not done it if it ended so because its time was over', () => {
     expect(judge(ended({ stopped: 'timeout' }), NONE, usual, 5_000)).toMatchObject({
       outcome: 'failed',
-      class: 'task',
+      class: 'timeout',
       error: 'the command was ended after 5 s: it took too long',
     });
   });

@@ -41,11 +41,23 @@ export async function contradictions(room: Found): Promise<string[]> {
 
 async function readAll({ client, keys, tasks }: Found): Promise<Row[]> {
   const ids = await tasks.store.ids();
-  const fields = ['status', 'lane', 'agent', 'lock_id', 'claims', 'parked', 'quarantine', 'aside', 'parent', 'paused'];
+  const fields = [
+    'status',
+    'lane',
+    'agent',
+    'lock_id',
+    'claims',
+    'parked',
+    'quarantine',
+    'aside',
+    'parent',
+    'paused',
+    'undo',
+  ];
   const records = await tasks.store.records(ids, fields);
   return Promise.all(
     ids.map(async (id, at) => {
-      const [status, lane, agent, lockId, claims, parked, quarantine, aside, parent, paused] = records[at] as (
+      const [status, lane, agent, lockId, claims, parked, quarantine, aside, parent, paused, undo] = records[at] as (
         | string
         | null
       )[];
@@ -60,7 +72,7 @@ async function readAll({ client, keys, tasks }: Found): Promise<Row[]> {
         parked: parked ?? '',
         parent: parent ?? '',
         paused: paused ?? '',
-        held: `${quarantine ?? ''}${aside ?? ''}${(await client.zscore(keys.delayedTasks(), id)) ?? ''}`,
+        held: `${quarantine ?? ''}${aside ?? ''}${undo ?? ''}${(await client.zscore(keys.delayedTasks(), id)) ?? ''}`,
         state: (await client.get(keys.taskState(ade))) as TaskState,
         result: ((await client.hget(keys.taskExecution(ade), 'result')) ?? undefined) as ExecutionResult | undefined,
         open: await client.scard(keys.openDependencies(id)),

@@ -5,6 +5,7 @@
 
 local function fail_for_good(t, from, result, reason, payload)
   because = reason
+  if from == 'APPLYING' then owe_rollback(t) end
   move(t, from, 'CANCELLED')
   if from == 'REVIEWING' then close_requests(t, 'SUPERSEDED', t.agent, reason) end
   redis.call('HSET', key.taskExecution(t.ade), 'completed_at', now_text, 'result', result, 'error', reason)

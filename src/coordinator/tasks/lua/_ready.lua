@@ -65,7 +65,7 @@ end
 
 -- Everything but its dependencies and its gate that keeps a task from the queue.
 local function is_held(t)
-  return t.quarantine ~= '' or t.aside ~= '' or redis.call('ZSCORE', key.delayedTasks(), t.task)
+  return t.quarantine ~= '' or t.aside ~= '' or (t.undo or '') ~= '' or redis.call('ZSCORE', key.delayedTasks(), t.task)
 end
 
 -- Offered, and not on the list: a plain client has it. What is on the list is taken from there on the way.

@@ -72,14 +72,14 @@ end
 local function load(task)
   local v = redis.call('HMGET', key.taskRecord(task), 'status', 'lane', 'score', 'born', 'origin', 'requires', 'claims',
     'timeout', 'attempts', 'quarantine', 'aside', 'parked', 'agent', 'lock_id', 'token', 'claimed_at', 'if_failed', 'gated',
-    'parent', 'paused')
+    'parent', 'paused', 'undo')
   if not v[1] then return nil end
   return {
     task = task, ade = args.head .. task, status = v[1], lane = v[2], score = v[3], born = v[4], origin = v[5],
     requires = v[6] or '', claims = v[7] or '', timeout = tonumber(v[8]) or 0, attempts = tonumber(v[9]) or 0,
     quarantine = v[10] or '', aside = v[11] or '', parked = v[12] or '', agent = v[13] or '', lock_id = v[14] or '',
     token = v[15] or '', claimed_at = v[16] or '', if_failed = v[17] or 'block', gated = v[18] or '', parent = v[19] or '',
-    paused = v[20] or '',
+    paused = v[20] or '', undo = v[21] or '',
   }
 end
 

@@ -62,8 +62,23 @@ local function is_running(t)
   return t.status == 'assigned' or t.status == 'in_progress'
 end
 
+-- An attempt ended without success that had saved what undoes it. Where the next worker is to do that it goes back to the queue; else
+-- it stays away from there until a person has, for another attempt would build on the ruins of this one.
+local function owe_rollback(t)
+  local execution = key.taskExecution(t.ade)
+  local left = redis.call('HMGET', execution, 'stash_at', 'rollback')
+  local strategy = left[1] and left[2] ~= 'done' and redis.call('HGET', key.taskConfig(t.ade), 'rollback_strategy')
+  if not strategy or strategy == 'none' then return end
+  local is_for_person = strategy == 'manual' or left[2] == 'manual' or left[2] == 'failed'
+  redis.call('HSET', execution, 'rollback', left[2] == 'failed' and 'failed' or is_for_person and 'manual' or 'owed')
+  if not is_for_person then return end
+  t.undo = '1'
+  note(t, 'undo', t.undo)
+end
+
 -- Back to the queue: the lifecycle first, then wherever it belongs.
 local function return_task(t)
+  owe_rollback(t)
   move(t, 'APPLYING', 'APPROVED')
   return settle(t)
 end

@@ -25,6 +25,8 @@ local EVENT = { lost = 'lease_lost', unheard = 'lease_lost', timeout = 'task_tim
 end_work(t)
 log_error(t.task, text)
 if class == 'timeout' then redis.call('HSET', key.taskExecution(t.ade), 'result', 'timeout', 'completed_at', now_text) end
+redis.call('HSET', key.taskExecution(t.ade), 'error', text, 'error_details', '{"class":"' .. class .. '","attempt":' .. t.attempts + 1
+  .. ',"agent_id":' .. quoted(agent) .. ',"at":"' .. now_text .. '"}')
 local delay = 0
 if SPENDS[class] then
   delay = spend_attempt(t, text, class == 'lost' and 0 or args.delay_us, args.max_attempts)
