@@ -15,6 +15,7 @@ import { explainTasks } from './coordinator/tasks/explain-tasks.ts';
 import { type DataDirHold, holdDataDir } from './data-dir.ts';
 import { checklist } from './diagnosis.ts';
 import { ReeveError, reason } from './errors.ts';
+import { createEventRooms } from './event-rooms.ts';
 import { archiver } from './events/archiver.ts';
 import { streamHealth } from './events/behind.ts';
 import type { EventName, Payload } from './events/catalogue.ts';
@@ -189,7 +190,20 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
 
   const streams = { connection, events, store, ...config.events };
   const audit = new Audit({ connection, keys, store });
-  const auditing = { connection, keys, store, events, clock, log: log.child('audit'), worker: randomUUID() };
+  const worker = randomUUID();
+  const readers = createEventRooms({
+    config: () => loaded().config,
+    store,
+    tasks,
+    events,
+    tail,
+    clock,
+    log: log.child('events'),
+    service: instance,
+    worker,
+    tell,
+  });
+  const auditing = { connection, keys, store, events, clock, log: log.child('audit'), worker };
 
   const isDirNamed = loaded().sources['assets.dir'] !== 'default';
   const assets = createAssetRooms({
@@ -291,6 +305,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     writeBack,
     ...identity,
     audit,
+    ...readers.rooms,
     migrateAdeV1: (apply) => migrateAdeV1({ connection, keys, scripts, locks, clock }, apply),
     limits: new EndpointLimits({ scripts, keys, limits: () => endpointLimits(loaded().config.limits) }),
     clock,
@@ -360,6 +375,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       auditDrain(auditing),
       auditLogger({ ...auditing, tail }),
       sweeping,
+      ...readers.members,
       archiver({ events, tail, store, clock, log: log.child('events') }),
       trimmer({ ...streams, tail, clock, log: log.child('events') }),
       mcpLife,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LOG_LEVELS } from './log.ts';
 import { MANIFESTS } from './manifest-globs.ts';
+import { NOTIFICATION_ROUTE } from './notification-route.ts';
 import { CRITICALITY_ROW, type DeepReadonly, REVIEWER_POLICY } from './reviewer-policy.ts';
 import { parseSchedule } from './schedule.ts';
 
@@ -340,6 +341,35 @@ export const SETTINGS = z.strictObject({
         secret: true,
       }),
     }),
+  }),
+
+  notifications: section('How people are told what concerns them', {
+    routes: setting(
+      z
+        .array(NOTIFICATION_ROUTE)
+        .max(200)
+        .refine((routes) => new Set(routes.map(({ name }) => name)).size === routes.length, 'must have different names')
+        .default([]),
+      'By which ways who is told of what; as JSON outside the file',
+    ),
+  }),
+
+  webhooks: section('Sending events and notifications to other programs', {
+    allowPrivate: setting(
+      z.boolean().default(false),
+      'Let webhooks that are made while the daemon runs lead to this machine and to private networks',
+    ),
+    attempts: setting(z.int().min(1).max(100).default(12), 'How often a delivery is tried before it is given up'),
+    timeoutSeconds: setting(z.number().min(1).max(60).default(10), 'How long a receiver may take to answer'),
+    retrySeconds: setting(
+      z.number().min(0.1).max(3_600).default(5),
+      'Pause after the first failure; it doubles, up to an hour',
+    ),
+    disableAfterHours: setting(
+      z.number().min(0.01).max(8_760).default(72),
+      'After so long without a success a webhook is switched off',
+    ),
+    keepDays: setting(z.int().min(1).max(3_650).default(30), 'How long the log of deliveries goes back'),
   }),
 
   events: section('The event streams', {

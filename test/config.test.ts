@@ -9,6 +9,7 @@ import { makeManifest } from '../src/cli/manifest.ts';
 import type { Output } from '../src/cli/output.ts';
 import { type Given, loadConfig, maskedConfig } from '../src/config.ts';
 import { ReeveError } from '../src/errors.ts';
+import { NOTIFICATION_ROUTE } from '../src/notification-route.ts';
 import { operations } from '../src/operations/index.ts';
 import { REVIEWER_POLICY } from '../src/reviewer-policy.ts';
 import { listSettings, type Setting } from '../src/settings.ts';
@@ -29,6 +30,10 @@ const SAMPLES: Readonly<Record<string, readonly [unknown, unknown]>> = {
   'sync.schedule': ['5m', '0 3 * * 1'],
   'github.appInstallationId': ['1', '20'],
   'github.webhookId': [1, 20],
+  'notifications.routes': [
+    [NOTIFICATION_ROUTE.parse({ name: 'one', url: 'https://example.com/' })],
+    [NOTIFICATION_ROUTE.parse({ name: 'two', slack: 'https://example.com/' })],
+  ],
   'approvals.policies': [[REVIEWER_POLICY.parse({ policy_id: 'one' })], [REVIEWER_POLICY.parse({ policy_id: 'two' })]],
   'approvals.criticality': [
     [{ pattern: 'database:*', criticality: 10, used_by: [] }],

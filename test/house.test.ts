@@ -22,17 +22,21 @@ const BASE = ['events', 'files', 'redis', 'store', 'root'];
 const COORDINATION = ['agents', 'locks', 'prd', 'tasks'].map((room) => `coordinator/${room}`);
 const ROOMS = [
   ...COORDINATION,
+  'analytics',
   'approvals',
   'audit',
   'coordinator',
   'executions',
+  'deliveries',
   'identity',
   'jobs',
   'migration',
+  'notices',
   'ratelimit',
   'registry',
   'sync',
   'system',
+  'webhooks',
   'why',
 ];
 
@@ -52,6 +56,7 @@ const ZONES: readonly Zone[] = [
       'asset-dependency.ts',
       'asset-rooms.ts',
       'execution-rooms.ts',
+      'event-rooms.ts',
       'identity-rooms.ts',
       'lock-rooms.ts',
       'redis-medium.ts',
@@ -103,6 +108,11 @@ const ZONES: readonly Zone[] = [
   // What attempts leave: kept with the lease of their task, and with nothing else of it.
   { zone: 'executions', holds: ['executions/'], may: ['coordinator/tasks', ...BASE] },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
+  { zone: 'analytics', holds: ['analytics/'], may: BASE },
+  { zone: 'deliveries', holds: ['deliveries/'], may: BASE },
+  // Both pack what the deliveries carry, and know nothing of each other.
+  { zone: 'notices', holds: ['notices/'], may: ['deliveries', ...BASE] },
+  { zone: 'webhooks', holds: ['webhooks/'], may: ['audit', 'deliveries', ...BASE] },
   // Hands what older versions left to the rooms that keep it now.
   { zone: 'migration', holds: ['migration/'], may: ['coordinator/locks', ...BASE] },
   { zone: 'ratelimit', holds: ['ratelimit/'], may: BASE },
@@ -130,6 +140,7 @@ const ZONES: readonly Zone[] = [
       'log.ts',
       'manifest-globs.ts',
       'mcp-tools.ts',
+      'notification-route.ts',
       'reviewer-policy.ts',
       'mcp-tools.ts',
       'schedule.ts',

@@ -75,6 +75,11 @@ export const EVENTS = {
     says: 'A sync failed; the assets stay as they were',
     payload: z.looseObject({ source: text, code: text, problem: text }),
   },
+  'webhook:disabled': {
+    stream: 'system',
+    says: 'A webhook failed for too long and is told nothing more',
+    payload: z.looseObject({ webhook_id: text, host: text, because: text }),
+  },
 
   'task:state_changed': {
     stream: 'task',

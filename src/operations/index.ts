@@ -1,4 +1,5 @@
 import { agentOperations } from './agents.ts';
+import { analyticsOperations } from './analytics.ts';
 import { approvalOperations } from './approvals.ts';
 import { assetTroubleOperations } from './asset-trouble.ts';
 import { assetOperations } from './assets.ts';
@@ -9,6 +10,7 @@ import { executionOperations } from './executions.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
 import { migrationOperations } from './migration.ts';
+import { notificationOperations } from './notifications.ts';
 import type { Operation } from './operation.ts';
 import { policyOperations } from './policies.ts';
 import { sessionOperations } from './sessions.ts';
@@ -20,6 +22,7 @@ import { taskGateOperations } from './task-gate.ts';
 import { taskOperations } from './tasks.ts';
 import { tokenOperations } from './tokens.ts';
 import { userOperations } from './users.ts';
+import { webhookOperations } from './webhooks.ts';
 import { whyOperations } from './why.ts';
 import { workOperations } from './work.ts';
 
@@ -46,6 +49,9 @@ export const operations: readonly Operation[] = [
   ...userOperations,
   ...tokenOperations,
   ...sessionOperations,
+  ...webhookOperations,
+  ...notificationOperations,
+  ...analyticsOperations,
   ...auditOperations,
   ...migrationOperations,
 ];

@@ -1,3 +1,4 @@
+import type { Analytics } from '../analytics/analytics.ts';
 import type { Approvals } from '../approvals/approvals.ts';
 import type { DelegationStore } from '../approvals/delegation-store.ts';
 import type { PolicyStore } from '../approvals/policy-store.ts';
@@ -10,6 +11,7 @@ import type { Locks } from '../coordinator/locks/locks.ts';
 import type { TaskBoard } from '../coordinator/tasks/board.ts';
 import type { TaskDesk } from '../coordinator/tasks/desk.ts';
 import type { Tasks } from '../coordinator/tasks/tasks.ts';
+import type { Deliveries } from '../deliveries/deliveries.ts';
 import type { ReeveError } from '../errors.ts';
 import type { EventLog } from '../events/event-log.ts';
 import type { Tail } from '../events/tail.ts';
@@ -19,12 +21,14 @@ import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Users } from '../identity/users.ts';
 import type { Step } from '../migration/ade-v1.ts';
+import type { Notifications } from '../notices/notifications.ts';
 import type { EndpointLimits } from '../ratelimit/endpoint-limits.ts';
 import type { Library } from '../registry/library.ts';
 import type { ManifestWrite } from '../registry/manifest-edit.ts';
 import type { Sync } from '../sync/sync.ts';
 import type { LiveSettings } from '../system/live-settings.ts';
 import type { System } from '../system/system.ts';
+import type { Webhooks } from '../webhooks/webhooks.ts';
 import type { Why } from '../why/why.ts';
 
 /** Writes one file as a commit of a source and syncs it. Refuses with ASSET_CHANGED if `base` is no longer at the path. */
@@ -64,6 +68,11 @@ export interface Rooms {
   readonly tokens: Tokens;
   readonly sessions: Sessions;
   readonly audit: Audit;
+  /** Who is told of events. */
+  readonly webhooks: Webhooks;
+  readonly notifications: Notifications;
+  readonly deliveries: Deliveries;
+  readonly analytics: Analytics;
   /** How often one may ask. */
   readonly limits: EndpointLimits;
   /** Brings data of the first version into the form of this one; without `apply`, says what it would do. */

@@ -11,6 +11,13 @@ export interface Tables {
   audit_intake: AuditIntakeTable;
   policies: PoliciesTable;
   delegations: DelegationsTable;
+  webhooks: WebhooksTable;
+  deliveries: DeliveriesTable;
+  delivery_lanes: DeliveryLanesTable;
+  stat_seen: StatSeenTable;
+  stat_days: StatDaysTable;
+  stat_tasks: StatTasksTable;
+  stat_approvals: StatApprovalsTable;
   reeve_probe: ProbeTable;
   reeve_migrations: MigrationsTable;
 }
@@ -114,6 +121,78 @@ export interface DelegationsTable {
   created_at: string;
   created_by: string;
   expires_at: string | null;
+}
+
+/** `events` is a JSON list of patterns. */
+export interface WebhooksTable {
+  id: string;
+  url: string;
+  events: string;
+  secret: string;
+  description: string;
+  active: number;
+  created_at: string;
+  created_by: string;
+  updated_at: string;
+  failing_since: string | null;
+  disabled_because: string | null;
+}
+export type WebhookRow = Selectable<WebhooksTable>;
+
+/** `position` is given by the database, in the order of writing. */
+export interface DeliveriesTable {
+  position: Generated<number>;
+  id: string;
+  lane: string;
+  event_key: string;
+  event: string;
+  body: string;
+  state: 'waiting' | 'delivered' | 'dead';
+  attempts: number;
+  next_at: string;
+  created_at: string;
+  last_at: string | null;
+  last_answer: string | null;
+  delivered_at: string | null;
+}
+export type DeliveryRow = Selectable<DeliveriesTable>;
+
+interface DeliveryLanesTable {
+  lane: string;
+  held_by: string;
+  held_until: string;
+}
+
+interface StatSeenTable {
+  stream: string;
+  id: string;
+}
+
+interface StatDaysTable {
+  day: string;
+  event: string;
+  count: number;
+}
+
+export interface StatTasksTable {
+  task_id: string;
+  created_at: string;
+  submitted_at: string | null;
+  approved_at: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+  outcome: 'completed' | 'cancelled' | 'rejected' | null;
+  changed_at: string;
+}
+export type StatTaskRow = Selectable<StatTasksTable>;
+
+export interface StatApprovalsTable {
+  approval_id: string;
+  task_id: string;
+  reviewer: string;
+  asked_at: string | null;
+  answered_at: string | null;
+  answer: string | null;
 }
 
 interface ProbeTable {

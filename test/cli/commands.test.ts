@@ -77,6 +77,11 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'session list': ['cli-user'],
   'token create': ['--user', 'cli-user'],
   'token revoke': ['TOKEN'],
+  'notification redeliver': ['NOTICE'],
+  'notification test': ['cli'],
+  'webhook create': ['https://webhook.invalid/'],
+  'webhook redeliver': ['DELIVERY'],
+  ...Object.fromEntries(['delete', 'deliveries', 'test', 'update'].map((word) => [`webhook ${word}`, ['WEBHOOK']])),
   'user add': ['cli-new'],
   'user remove': ['cli-gone'],
   'user set': ['cli-user', '--name', 'Cli'],
@@ -102,7 +107,8 @@ beforeAll(async () => {
   repo = await makeGitRepo();
   repo.commit(Object.assign({}, ...['kept', 'gone', 'changed', 'wide'].map((id) => tool(id))));
   home = testFolder();
-  home.write('reeve.yaml', `sync: {schedule: off}\nassets: {sources: [{name: local, git: ${repo.dir}}]}\n`);
+  const routes = 'notifications: {routes: [{name: cli, url: "http://127.0.0.1:1/"}]}';
+  home.write('reeve.yaml', `sync: {schedule: off}\nassets: {sources: [{name: local, git: ${repo.dir}}]}\n${routes}\n`);
   daemon = await startDaemon({ cwd: home.path });
   expect(await run('sync')).toMatchObject({ code: 0 });
   elsewhere = await mkdtemp(join(tmpdir(), 'reeve-cli-'));
@@ -166,6 +172,9 @@ async function preparePeople(): Promise<void> {
 const MADE: Readonly<Record<string, () => Promise<string>>> = {
   HOLD: aHold,
   SECRET: async () => String(onlyObject(await run('token', 'create', '--json')).token),
+  WEBHOOK: aWebhook,
+  DELIVERY: async () => String(onlyObject(await run('webhook', 'test', await aWebhook(), '--json')).delivery_id),
+  NOTICE: async () => String(onlyObject(await run('notification', 'test', 'cli', '--json')).delivery_id),
   TOKEN: async () => String(onlyObject(await run('token', 'create', '--json')).token_id),
 };
 
@@ -173,6 +182,12 @@ const run = (...words: string[]) => reeve(words, { cwd: daemon.cwd });
 /** In a folder without a daemon, with an address at which none listens. */
 const runAlone = (words: readonly string[], env: CliOptions['env'] = {}) =>
   reeve(words, { cwd: elsewhere, env: { REEVE_HTTP_PORT: '1', ...env } });
+
+/** A name that is never there. */
+async function aWebhook(): Promise<string> {
+  const made = await run('webhook', 'create', 'https://webhook.invalid/', '--events', 'task:forced', '--json');
+  return String(onlyObject(made).webhook_id);
+}
 
 /** A change that waits for a person: an asset that asks for more than before. */
 async function aHold(): Promise<string> {
@@ -250,8 +265,9 @@ describe('without --json', () => {
     const [first, ...rest] = stdout.trimEnd().split('\n');
     expect(first).toMatch(/^ready version=\S+ address=http:\S+ project=odyssey uptime_seconds=\d+ identity=tokens$/);
     const words = rest.map((line) => line.split(' ').slice(0, 2).join(' '));
-    expect(words.slice(0, 4)).toEqual(['up name=redis', 'up name=store', 'up name=tasks', 'up name=assets']);
-    expect(words.slice(4)).toContainEqual(expect.stringMatching(/^work total=/));
+    const parts = ['redis', 'store', 'events', 'tasks', 'assets'].map((name) => `up name=${name}`);
+    expect(words.slice(0, 5)).toEqual(parts);
+    expect(words.slice(5)).toContainEqual(expect.stringMatching(/^work total=/));
     expect(stdout).not.toContain('\x1b');
   });
 
@@ -290,7 +306,7 @@ describe('--json FIELDS', () => {
 
 describe('a slip of the finger', () => {
   test.each([
-    [['stauts'], "unknown command 'stauts' (Did you mean status?)", 'reeve --help'],
+    [['stauts'], "unknown command 'stauts' (Did you mean one of stats, status?)", 'reeve --help'],
     [['config', 'shwo'], "unknown command 'shwo' (Did you mean show?)", 'reeve config --help'],
     [['status', '--jsn'], "unknown option '--jsn' (Did you mean --json?)", 'reeve status --help'],
     [['status', 'now'], "too many arguments for 'status'", 'reeve status --help'],

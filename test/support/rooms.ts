@@ -19,6 +19,7 @@ import { explainTasks } from '../../src/coordinator/tasks/explain-tasks.ts';
 import { Staffing } from '../../src/coordinator/tasks/staffing.ts';
 import { Tasks } from '../../src/coordinator/tasks/tasks.ts';
 import { ReeveError } from '../../src/errors.ts';
+import { createEventRooms } from '../../src/event-rooms.ts';
 import { EventLog } from '../../src/events/event-log.ts';
 import { createTail } from '../../src/events/tail.ts';
 import { createExecutionRooms } from '../../src/execution-rooms.ts';
@@ -211,7 +212,32 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   const migrate = (apply: boolean) => migrateAdeV1({ connection, keys, scripts, locks, clock }, apply);
   const audit = new Audit({ connection, keys, store });
   const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test' });
-  const work = { ...gate, live, why, locks, lockDesk, deadlocks, tasks, taskDesk, executions, roster, board };
+  const readers = createEventRooms({
+    config: () => config,
+    store,
+    tasks,
+    events,
+    tail,
+    clock,
+    log,
+    service: 'test',
+    worker: 'test',
+    tell: async (event, payload) => void (await events.append(event, payload)),
+  });
+  const work = {
+    ...readers.rooms,
+    ...gate,
+    live,
+    why,
+    locks,
+    lockDesk,
+    deadlocks,
+    tasks,
+    taskDesk,
+    executions,
+    roster,
+    board,
+  };
   return {
     system,
     events,
