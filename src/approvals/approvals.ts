@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
-import type { DependencyGraph } from '../coordinator/tasks/dependencies.ts';
 import type { Gate, Passage } from '../coordinator/tasks/gate.ts';
 import type { Task, TaskState } from '../coordinator/tasks/task.ts';
+import type { WaitingFor } from '../coordinator/tasks/task-judge.ts';
 import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import { ReeveError } from '../errors.ts';
 import type { Logger } from '../log.ts';
@@ -59,8 +59,8 @@ export class Approvals implements Gate {
     this.#answers = new Answers({ ...options, desk: this.desk, escalation: this.escalation });
   }
 
-  judge(tasks: readonly Task[], graph: DependencyGraph): Promise<ReadonlyMap<string, Passage>> {
-    return this.#rules.judge(tasks, graph);
+  judge(tasks: readonly Task[], waitingFor: WaitingFor): Promise<ReadonlyMap<string, Passage>> {
+    return this.#rules.judge(tasks, waitingFor);
   }
 
   /** Somebody wrote it at a door; what comes by a file is ruled upon as the file's. */

@@ -3,8 +3,8 @@ import { resourceLock } from '../coordinator/locks/lock.ts';
 import type { Locks } from '../coordinator/locks/locks.ts';
 import { everyResource, typeOf } from '../coordinator/tasks/admission.ts';
 import { lockId } from '../coordinator/tasks/collisions.ts';
-import type { DependencyGraph } from '../coordinator/tasks/dependencies.ts';
 import type { Task } from '../coordinator/tasks/task.ts';
+import type { WaitingFor } from '../coordinator/tasks/task-judge.ts';
 import type { TaskStore } from '../coordinator/tasks/task-store.ts';
 import { encodeId } from '../redis/ids.ts';
 import type { CriticalityRow } from '../reviewer-policy.ts';
@@ -64,14 +64,13 @@ export class Assessor {
     return { preview: previewOf(task, around), risk: assessRisk(findings, await thresholds()) };
   }
 
-  /** The same for many of a file that are not in Redis yet: what waits for them is in the graph, and they have no past. */
-  async assessAll(tasks: readonly Task[], graph: DependencyGraph): Promise<Map<string, Risk>> {
+  /** The same for many of a file that are not in Redis yet: who waits for them is asked for, and they have no past. */
+  async assessAll(tasks: readonly Task[], waitingFor: WaitingFor): Promise<Map<string, Risk>> {
     const [table, thresholds] = [this.#options.criticality(), await this.#options.thresholds()];
     const risks = new Map<string, Risk>();
     for (const task of tasks) {
       const resources = everyResource(task);
-      const next = (ids: readonly string[]) => ids.flatMap((id) => graph.dependents.get(id) ?? []);
-      const waiting = await reachable(task.task_id, next);
+      const waiting = await reachable(task.task_id, waitingFor);
       const findings = {
         resource_criticality: criticalityOf(resources, table),
         change_magnitude: magnitudeOf(task, true),

@@ -1,7 +1,7 @@
 import { type Clock, isoTime } from '../clock.ts';
-import type { DependencyGraph } from '../coordinator/tasks/dependencies.ts';
 import type { Passage } from '../coordinator/tasks/gate.ts';
 import type { Task } from '../coordinator/tasks/task.ts';
+import type { WaitingFor } from '../coordinator/tasks/task-judge.ts';
 import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import { type Assessment, type Assessor, petitionOf, riskFields } from './assessor.ts';
 import { type Assignment, assign } from './assignment.ts';
@@ -44,11 +44,11 @@ export class Rules {
   }
 
   /** For many at once, before they are admitted. Nobody is looked for yet: most pass. */
-  async judge(tasks: readonly Task[], graph: DependencyGraph): Promise<ReadonlyMap<string, Passage>> {
+  async judge(tasks: readonly Task[], waitingFor: WaitingFor): Promise<ReadonlyMap<string, Passage>> {
     if (tasks.length === 0) return new Map();
     const { assessor, policies, clock } = this.#options;
     const [risks, inForce, common] = [
-      await assessor.assessAll(tasks, graph),
+      await assessor.assessAll(tasks, waitingFor),
       await policies.inForce(),
       await this.#common(true),
     ];

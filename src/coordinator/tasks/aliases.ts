@@ -8,29 +8,27 @@ export function idResolver(ids: Iterable<string>): (written: string) => string |
   return (written) => {
     if (exact.has(written)) return written;
     spellings ??= spellingsOf(exact);
-    const meant = new Set(looseForms(written).flatMap((form) => [...(spellings!.get(form) ?? [])]));
-    return meant.size === 1 ? [...meant][0] : undefined;
+    const meant = spellings.get(spelling(written));
+    return meant?.size === 1 ? [...meant][0] : undefined;
   };
 }
 
 function spellingsOf(ids: ReadonlySet<string>): Map<string, Set<string>> {
   const spellings = new Map<string, Set<string>>();
   for (const id of ids) {
-    for (const form of looseForms(id)) {
-      const meant = spellings.get(form) ?? new Set();
-      spellings.set(form, meant.add(id));
-    }
+    const loose = spelling(id);
+    spellings.set(loose, (spellings.get(loose) ?? new Set()).add(id));
   }
   return spellings;
 }
 
 const NUMBERED = /^(?:#|(.*?)[-_ ]?)0*(\d+)$/;
 
-/** Without case and leading zeros; and the number alone, if the id is a task's plain number. */
-function looseForms(written: string): string[] {
+/** What all spellings of an id have in common: without case and leading zeros; the number alone, if it is a task's plain number. */
+export function spelling(written: string): string {
   const text = written.trim().toLowerCase();
   const [, prefix, number] = NUMBERED.exec(text) ?? [];
-  if (number === undefined) return [text];
+  if (number === undefined) return text;
   const isPlain = prefix === undefined || prefix === '' || prefix === 'task';
-  return isPlain ? [`#${number}`] : [`${prefix}-${number}`];
+  return isPlain ? `#${number}` : `${prefix}-${number}`;
 }

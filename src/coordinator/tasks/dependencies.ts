@@ -67,7 +67,7 @@ function resolved(tasks: ReadonlyMap<string, DependentTask>, quarantine: Map<str
     if (missing.length > 0 && !quarantine.has(task_id)) {
       quarantine.set(task_id, {
         kind: 'unknown',
-        reason: `it depends on ${listed(missing)}, of which nothing is known`,
+        reason: unknownReason(missing),
         missing,
       });
     }
@@ -81,7 +81,8 @@ function reversed(edges: Edges): Edges {
   return reverse;
 }
 
-function cycleOf(member: string, knot: readonly string[], cycle: readonly string[]): Quarantine {
+/** Why a member of a knot must not start. */
+export function cycleOf(member: string, knot: readonly string[], cycle: readonly string[]): Quarantine {
   if (knot.length === 1) return { kind: 'self', reason: `it depends on itself` };
   const others = cycle.includes(member) ? '' : `, with which ${member} is entangled`;
   return { kind: 'cycle', reason: `its dependencies go in a circle: ${shown(cycle)}${others}`, cycle };
@@ -103,6 +104,9 @@ function inOrder(dependencies: Edges, dependents: Edges, left: ReadonlySet<strin
   }
   return order;
 }
+
+export const unknownReason = (missing: readonly string[]): string =>
+  `it depends on ${listed(missing)}, of which nothing is known`;
 
 const SHOWN = 8;
 const listed = (ids: readonly string[]) =>

@@ -45,6 +45,7 @@ async function resetTasks(tasks: Tasks): Promise<number> {
   for (const lane of lanes) gone += await redis.del(keys.readyTasks(lane));
   gone += await redis.del(
     keys.knownTasks(),
+    keys.spellings(),
     keys.readyOrder(),
     keys.runningTasks(),
     keys.delayedTasks(),

@@ -32,12 +32,13 @@ export function judgeAll(tasks: readonly GraphTask[], wanted: PriorityOrder): Ju
   const priorities = new Map(tasks.map(({ task_id, priority }) => [task_id, priority]));
   const byId = new Map(tasks.map((task) => [task.task_id, task]));
   const order = priorityOrder(wanted, graph, priorities);
-  const isOpen = (id: string) => byId.get(id)?.isOpen ?? false;
-  const urgency = urgencies(graph, priorities, { order: order.order, isOpen });
-  const placing = ({ task_id, complaint }: GraphTask): Placing => ({
+  const quarantineOf = (id: string) => byId.get(id)?.complaint || (graph.quarantine.get(id)?.reason ?? '');
+  const hurries = (id: string) => (byId.get(id)?.isOpen ?? false) && quarantineOf(id) === '';
+  const urgency = urgencies(graph, priorities, { order: order.order, hurries });
+  const placing = ({ task_id }: GraphTask): Placing => ({
     rank: rankOf(urgency.get(task_id) ?? 0),
     deps: graph.dependencies.get(task_id) ?? [],
-    quarantine: complaint || (graph.quarantine.get(task_id)?.reason ?? ''),
+    quarantine: quarantineOf(task_id),
   });
   return { placings: new Map(tasks.map((task) => [task.task_id, placing(task)])), graph, order };
 }

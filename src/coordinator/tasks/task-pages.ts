@@ -76,17 +76,15 @@ export class TaskPages {
   }
 
   async #rows({ head, also }: Source, entries: readonly Entry[]) {
-    const { connection, keys } = this.#store;
+    const { connection } = this.#store;
     const own = entries.filter(({ member }) => member.startsWith(head));
     if (own.length === 0) return [];
     const ids = own.map(({ member }) => member.slice(head.length));
     const names = own.map(({ member }) => member);
-    const lists = await Promise.all([
-      connection.commands.zmscore(keys.knownTasks(), ...ids),
-      ...also.map((key) => connection.commands.zmscore(key, ...names)),
-    ]);
+    const known = await this.#store.known(ids);
+    const lists = await Promise.all(also.map((key) => connection.commands.zmscore(key, ...names)));
     const isIn = (at: number) => lists.every((scores) => scores[at] !== null);
-    const rows = await this.#views.rows(ids.filter((_, at) => isIn(at)));
+    const rows = await this.#views.rows(ids.filter((id, at) => known.has(id) && isIn(at)));
     const rowOf = new Map(rows.map((row) => [row.task_id, row]));
     return own.flatMap((at, index) => {
       const row = rowOf.get(ids[index]!);

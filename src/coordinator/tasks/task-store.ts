@@ -63,14 +63,25 @@ export class TaskStore {
     return this.connection.commands.zcard(this.keys.knownTasks());
   }
 
+  /** Those of these ids that are tasks. */
+  async known(ids: readonly string[]): Promise<Set<string>> {
+    const found = new Set<string>();
+    for (let at = 0; at < ids.length; at += BATCH) {
+      const batch = ids.slice(at, at + BATCH);
+      const numbers = await this.connection.commands.zmscore(this.keys.knownTasks(), ...batch);
+      for (const [n, id] of batch.entries()) if (numbers[n] !== null) found.add(id);
+    }
+    return found;
+  }
+
   /** All of them, in the order of their source. */
   async ids(): Promise<string[]> {
     return this.connection.commands.zrange(this.keys.knownTasks(), '0', '-1');
   }
 
-  /** Every task as its place among the others depends on it. */
-  async graphTasks(): Promise<KnownTask[]> {
-    const ids = await this.ids();
+  /** These tasks, or all, as their places among the others depend on them. */
+  async graphTasks(wanted?: readonly string[]): Promise<KnownTask[]> {
+    const ids = wanted ?? (await this.ids());
     const rows = await this.records(ids, GRAPH_FIELDS);
     return ids.map((id, at) => knownTask(id, rows[at]!)).filter((task) => task !== undefined);
   }

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log.ts';
 import type { Locks } from '../locks/locks.ts';
 import { metadataOf, recordOf } from './admission.ts';
+import { spelling } from './aliases.ts';
 import { configHash } from './config-hash.ts';
 import type { Gate, Passage } from './gate.ts';
 import { Outbox } from './outbox.ts';
@@ -11,7 +12,8 @@ import type { PriorityOrder } from './priority.ts';
 import { restOf } from './result.ts';
 import { admit, amend, cancel, judge, reopen } from './scripts.ts';
 import type { Task, TaskContent, TaskId } from './task.ts';
-import { type GraphTask, type Judgement, judgeAll, type KnownTask } from './task-graph.ts';
+import type { GraphTask, KnownTask, Placing } from './task-graph.ts';
+import { type Changed, inOrder, type Judged, TaskJudge } from './task-judge.ts';
 import { TaskPages } from './task-pages.ts';
 import type { Admission, Amendment, Outcome, Standing, TaskSink, Verdict } from './task-sink.ts';
 import { TaskStore, type TaskStoreOptions } from './task-store.ts';
@@ -37,6 +39,8 @@ export interface TasksOptions extends Omit<TaskStoreOptions, 'window'> {
   readonly limits: () => TaskLimits;
   /** How long a task may run that does not say so itself, in seconds; 0 is no limit. Asked each time: it may be changed live. */
   readonly defaultTimeout: () => Promise<number>;
+  /** From how many tasks on a change is judged by what is near it. */
+  readonly nearFrom?: number;
 }
 
 const CHUNK = 200;
@@ -51,7 +55,7 @@ export class Tasks implements TaskSink {
   readonly pauses: Pauses;
   readonly overdue: Overdue;
   readonly #options: TasksOptions;
-  #order = '';
+  readonly #judge: TaskJudge;
   #gate = OPEN_GATE;
 
   constructor(options: TasksOptions) {
@@ -67,6 +71,8 @@ export class Tasks implements TaskSink {
     this.pages = new TaskPages(this.store, this.views);
     this.outbox = new Outbox({ connection, keys: this.store.keys });
     this.pauses = new Pauses(this.store);
+    const wanted = () => limits().priorityOrder;
+    this.#judge = new TaskJudge({ ...options, store: this.store, wanted });
     this.overdue = new Overdue({ ...options, store: this.store, work: this.work, pauses: this.pauses });
   }
 
@@ -75,31 +81,31 @@ export class Tasks implements TaskSink {
     this.#gate = gate;
   }
 
-  /** All tasks are judged together, new and known: an edge may make a known one more urgent, or close a circle. */
   async admit(admissions: readonly Admission[]): Promise<void> {
-    const known = await this.store.graphTasks();
-    const isKnown = new Set(known.map(({ task_id }) => task_id));
-    const fresh = admissions.filter(({ task }) => !isKnown.has(task.task_id));
-    if (fresh.length === 0) return;
-    const judged = this.#judge([...known, ...fresh.map(graphTask)]);
-    const born = Math.floor(this.#options.clock.now() / 1000);
     const { connection, keys } = this.store;
+    const known = await this.store.known(admissions.map(({ task }) => task.task_id));
+    const fresh = admissions.filter(({ task }) => !known.has(task.task_id));
+    if (fresh.length === 0) return;
+    const judged = await this.#judge.judge(fresh.map((one) => ({ after: graphTask(one) })));
+    const born = Math.floor(this.#options.clock.now() / 1000);
     const last = await connection.commands.hincrby(keys.taskCounts(), 'seq', fresh.length);
     const defaultTimeout = await this.#options.defaultTimeout();
     const open = fresh.filter(({ phase, isDraft }) => phase === 'open' && !isDraft).map(({ task }) => task);
-    const passages = await this.#gate.judge(open, judged.graph);
+    const passages = await this.#gate.judge(open, judged.waitingFor);
     const row = (one: Admission, at: number) => ({
       ...this.#row(one, judged, { born, defaultTimeout, passage: passages.get(one.task.task_id) }),
       seq: last - fresh.length + 1 + at,
     });
     const rows = new Map(fresh.map((one, at) => [one.task.task_id as string, row(one, at)]));
-    // Dependencies first, so that each edge finds its other end; those in a circle come last, in any order.
-    const batch = [...new Set([...judged.graph.order.filter((id) => rows.has(id)), ...rows.keys()])];
+    const batch = inOrder(judged.placings).filter((id) => rows.has(id));
     for (let at = 0; at < batch.length; at += CHUNK) {
       const tasks = batch.slice(at, at + CHUNK).map((id) => rows.get(id));
       await this.store.scripts.run(admit, {}, { ...this.store.common(), ...this.#rawLease(), tasks });
     }
-    await this.#replace(known, judged);
+    await this.#carryOut(
+      judged,
+      [...judged.placings].filter(([id]) => !rows.has(id)),
+    );
     await this.#gate.ask(stopped(passages), { drafts: true });
   }
 
@@ -121,7 +127,7 @@ export class Tasks implements TaskSink {
   /** Back to the queue as a new try; one that runs stays as it is. */
   async reopen(task: string, reason: string, by: string): Promise<'open' | 'running' | 'unknown'> {
     const found = await this.views.tasks([task]);
-    const passages = await this.#gate.judge([...found.values()], judgeAll([], 'asc').graph);
+    const passages = await this.#gate.judge([...found.values()], () => []);
     // What a person wrote is ruled upon anew; a task of the file goes by itself, if nothing speaks against it.
     const gate = Number(passages.get(task)?.passes === false || (await this.#gate.isWritten(task)));
     const [word] = await this.store.scripts.run(reopen, {}, { ...this.store.common(), task, reason, by, gate });
@@ -168,26 +174,15 @@ export class Tasks implements TaskSink {
     return this.outbox.settle(ids);
   }
 
-  #judge(tasks: readonly GraphTask[]): Judgement {
-    const { limits, log } = this.#options;
-    const judged = judgeAll(tasks, limits().priorityOrder);
-    const { order, because } = judged.order;
-    if (this.#order !== order && tasks.length > 1) {
-      log.info('priorities are read in this direction', { order, because });
-      this.#order = order;
-    }
-    for (const cycle of judged.graph.cycles) log.warn('dependencies go in a circle', { cycle: cycle.join(' → ') });
-    return judged;
-  }
-
   #row(
     { task, phase, agent, isHeld, isDraft = false, author = task.origin, quarantine = '' }: Admission,
-    { placings }: Judgement,
+    { placings }: Judged,
     { born, defaultTimeout, passage }: RowTerms,
   ) {
     const { clock } = this.#options;
     return {
       id: task.task_id,
+      spelling: spelling(task.task_id),
       ...recordOf(task, { defaultTimeout, project: this.store.project }),
       ...placings.get(task.task_id),
       complaint: quarantine,
@@ -206,50 +201,51 @@ export class Tasks implements TaskSink {
 
   async #edit(edited: readonly Amendment[]): Promise<void> {
     const defaultTimeout = await this.#options.defaultTimeout();
-    const known = await this.store.graphTasks();
-    const tasks = await this.views.tasks(edited.map(({ task_id }) => task_id));
-    const changes = new Map<string, object>();
+    const ids = edited.map(({ task_id }) => task_id);
+    const [tasks, known] = [await this.views.tasks(ids), await this.store.graphTasks(ids)];
+    const befores = new Map<string, KnownTask>(known.map((one) => [one.task_id, one]));
+    const contents = new Map<string, object>();
     const nexts = new Map<string, Task>();
-    const after = new Map<string, KnownTask>(known.map((one) => [one.task_id, one]));
+    const changed: Changed[] = [];
     for (const { task_id, set, quarantine, editor = 'prd' } of edited) {
       const task = tasks.get(task_id);
-      const before = after.get(task_id);
+      const before = befores.get(task_id);
       if (!task || !before) continue;
       const next: Task = { ...task, ...(set as Partial<TaskContent>) };
       const complaint = quarantine === undefined ? before.complaint : (quarantine ?? '');
-      after.set(task_id, { ...before, priority: next.priority, depends_on: next.depends_on, complaint });
+      const { priority, depends_on } = next;
+      changed.push({ before, after: { task_id, isOpen: before.isOpen, priority, depends_on, complaint } });
       const content = set && {
         ...recordOf(next, { defaultTimeout, project: this.store.project }),
         config_hash: configHash(next),
         editor,
       };
-      changes.set(task_id, { id: task_id, complaint, ...content });
+      contents.set(task_id, { complaint, ...content });
       if (set) nexts.set(task_id, next);
     }
-    const judged = this.#judge([...after.values()]);
-    const passages = await this.#gate.judge([...nexts.values()], judged.graph);
+    const judged = await this.#judge.judge(changed);
+    const passages = await this.#gate.judge([...nexts.values()], judged.waitingFor);
     const written = edited.flatMap(({ task_id, set, editor }) => (set && editor ? [task_id] : []));
-    for (const id of [...stopped(passages), ...written]) changes.set(id, { ...changes.get(id), gate: 1 });
-    await this.#replace(known, judged, changes);
+    for (const id of [...stopped(passages), ...written]) contents.set(id, { ...contents.get(id), gate: 1 });
+    await this.#carryOut(judged, judged.placings, contents);
     const isOfFile = (id: string) => edited.some(({ task_id, editor }) => task_id === id && !editor);
     const [ofFile, others] = [[...nexts.keys()].filter(isOfFile), [...nexts.keys()].filter((id) => !isOfFile(id))];
     await this.#gate.ask(ofFile, { drafts: true });
     await this.#gate.ask(others, { drafts: false });
   }
 
-  /** Carries over what follows for tasks that are known: of those that nobody edited, only what became different. */
-  async #replace(known: readonly KnownTask[], { placings }: Judgement, edited = new Map<string, object>()) {
-    const changes = known.flatMap(({ task_id, rank, quarantine }) => {
-      const placing = placings.get(task_id)!;
-      const own = edited.get(task_id);
-      if (own) return [{ ...own, ...placing }];
-      const isSame = placing.rank === rank && placing.quarantine === quarantine;
-      return isSame ? [] : [{ id: task_id, ...placing }];
-    });
+  /** Puts tasks that are known where they belong since, with what was edited in them. */
+  async #carryOut(
+    judged: Judged,
+    placings: Iterable<readonly [string, Placing]>,
+    contents = new Map<string, object>(),
+  ) {
+    const changes = [...placings, ...judged.moved].map(([id, placing]) => ({ id, ...contents.get(id), ...placing }));
     for (let at = 0; at < changes.length; at += CHUNK) {
       const part = changes.slice(at, at + CHUNK);
       await this.store.scripts.run(amend, {}, { ...this.store.common(), changes: part });
     }
+    await this.#judge.remember(judged);
   }
 
   #rawLease() {

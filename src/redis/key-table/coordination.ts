@@ -113,6 +113,15 @@ export const COORDINATION_KEYS = {
     holds:
       'ids of all tasks by their number, in the order of their source: a reset never searches by KEYS, a list reads a page',
   },
+  spellings: {
+    pattern: '<project>:coord:spellings',
+    slot: 'project',
+    type: 'hash',
+    ttl: { kind: 'none' },
+    room: 'tasks',
+    from: 'additive',
+    holds: 'what all spellings of an id have in common → the task; empty: it may be several',
+  },
   knownAgents: {
     pattern: '<project>:coord:agents',
     slot: 'project',
@@ -174,6 +183,9 @@ export const COORDINATION_KEYS = {
       seq: 'number of the last task admitted',
       graph: 'rises when tasks or dependencies change',
       called: 'claims made with FCALL: a part of the name of their leases',
+      order: 'asc or desc: which end of the priorities is urgent',
+      votes_asc: 'dependencies that speak for asc',
+      votes_desc: 'dependencies that speak for desc',
     },
   },
   readyOrder: {

@@ -66,7 +66,7 @@ describe('urgency', () => {
       ['critical', 1, 'middle'],
       ['other', 5],
     ]);
-    const urgency = urgencies(graph, priorities, { order: 'asc', isOpen: () => true });
+    const urgency = urgencies(graph, priorities, { order: 'asc', hurries: () => true });
     expect(urgency.get('base')).toBe(urgency.get('critical'));
     expect(urgency.get('base')).toBeGreaterThan(urgency.get('other')!);
   });
@@ -76,7 +76,7 @@ describe('urgency', () => {
       ['base', 9],
       ['critical', 1, 'base'],
     ]);
-    const urgency = urgencies(graph, priorities, { order: 'asc', isOpen: (id) => id !== 'critical' });
+    const urgency = urgencies(graph, priorities, { order: 'asc', hurries: (id) => id !== 'critical' });
     expect(urgency.get('base')).toBe(-9);
   });
 
@@ -86,7 +86,7 @@ describe('urgency', () => {
       ['critical', 10, 'base'],
       ['other', 5],
     ]);
-    const urgency = urgencies(graph, priorities, { order: 'desc', isOpen: () => true });
+    const urgency = urgencies(graph, priorities, { order: 'desc', hurries: () => true });
     expect([urgency.get('base'), urgency.get('critical'), urgency.get('other')]).toEqual([10, 10, 5]);
   });
 
@@ -96,7 +96,7 @@ describe('urgency', () => {
       (_, at): Row => [`T${at}`, 9_999 - at, ...(at > 0 ? [`T${at - 1}`] : [])],
     );
     const { graph, priorities } = read(rows);
-    expect(urgencies(graph, priorities, { order: 'asc', isOpen: () => true }).get('T0')).toBe(0);
+    expect(urgencies(graph, priorities, { order: 'asc', hurries: () => true }).get('T0')).toBe(0);
   });
 
   test('is that of the most urgent task it leads to, in any graph', () => {
@@ -111,7 +111,7 @@ describe('urgency', () => {
     fc.assert(
       fc.property(aDag, fc.constantFrom('asc', 'desc'), (rows, order) => {
         const { graph, priorities } = read(rows);
-        const urgency = urgencies(graph, priorities, { order, isOpen: () => true });
+        const urgency = urgencies(graph, priorities, { order, hurries: () => true });
         for (const [id] of rows) {
           const led = new Set([id]);
           for (const at of led) for (const next of graph.dependents.get(at)!) led.add(next);

@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { Locks } from '../../../src/coordinator/locks/locks.ts';
 import type { Phase } from '../../../src/coordinator/tasks/station.ts';
 import { type Task, taskSchema } from '../../../src/coordinator/tasks/task.ts';
-import { type TaskLimits, Tasks } from '../../../src/coordinator/tasks/tasks.ts';
+import { type TaskLimits, Tasks, type TasksOptions } from '../../../src/coordinator/tasks/tasks.ts';
 import { silentLog } from '../../../src/log.ts';
 import type { KeyspaceOptions } from '../../../src/redis/keys.ts';
 import { aRedisRoom, aRoomOn, type RedisRoom } from '../../support/redis-room.ts';
@@ -36,7 +36,7 @@ export const USUAL: TaskLimits = {
   rawLeaseMs: 600_000,
 };
 
-export async function aTaskRoom(project?: string): Promise<TaskRoom> {
+export async function aTaskRoom(project?: string, more: Partial<TasksOptions> = {}): Promise<TaskRoom> {
   const spelling: KeyspaceOptions = { mode: 'standalone', ...(project && { project }) };
   const server = await aRedisRoom();
   const own =
@@ -56,6 +56,7 @@ export async function aTaskRoom(project?: string): Promise<TaskRoom> {
     log: silentLog,
     limits: () => room.limits,
     defaultTimeout: async () => 0,
+    ...more,
   });
   return Object.assign(room, base, {
     locks,

@@ -1,6 +1,6 @@
 -- Take in tasks that are not known yet, a batch at a time: the record, both facets, the edges, and the place in the queue. What
 -- need not be asked for is approved at once; a draft stands before the gate until somebody submits it.
---   args.tasks    list of: id, seq (its number, in the order of its source), lane, rank, born, origin, requires, claims, if_failed, timeout, parent, quarantine, complaint, aside, wants, found_by, data, meta, config
+--   args.tasks    list of: id, seq (its number, in the order of its source), spelling (see aliases.ts), lane, rank, born, origin, requires, claims, if_failed, timeout, parent, quarantine, complaint, aside, wants, found_by, data, meta, config
 --                 (names and values), author, created_at, metadata, risk (names and values), draft, deps, phase, agent
 --   args.lease_us, args.lease_class, args.hold_us, args.purpose    how long one that is said to run may stay silent
 -- Outcome: the ids that were new
@@ -64,6 +64,7 @@ local function write_record(given)
   redis.call('SET', key.taskStatus(t.task), t.status)
   redis.call('SET', key.taskMeta(t.task), given.meta)
   redis.call('ZADD', key.knownTasks(), given.seq, t.task)
+  if redis.call('HSETNX', key.spellings(), given.spelling, t.task) == 0 then redis.call('HSET', key.spellings(), given.spelling, '') end
   if t.quarantine ~= '' then redis.call('HSET', key.quarantine(), t.task, t.quarantine) end
   count(t.status, 1)
   return t
