@@ -58,9 +58,10 @@ export function createAssetRooms(options: AssetRoomsOptions): AssetRooms {
     const made = makeSource(settings, config, { fetch, clock, surroundings });
     const { namespace } = made;
     const { guards } = config.assets;
+    const keepEvents = config.events.most;
     return {
       made,
-      registry: new Registry({ connection, mode, namespace, pool, guards, keepEvents: config.events.most }),
+      registry: new Registry({ connection, mode, namespace, pool, guards, keepEvents, service: holder }),
     };
   });
   const keysOf = (namespace: string | undefined) => keyspace({ mode, ...(namespace !== undefined && { namespace }) });

@@ -39,6 +39,7 @@ import { redisFailure } from './redis/failure.ts';
 import { type KeyspaceOptions, keyspace } from './redis/keys.ts';
 import { createScripts } from './redis/script.ts';
 import { createRedisMedium, EMBEDDED_CONNECT_MS } from './redis-medium.ts';
+import { explainAssets } from './registry/explain-assets.ts';
 import { group, type Service, service } from './service.ts';
 import { createStore } from './store/database.ts';
 import { MOST_DELIVERY_BYTES } from './sync/webhook.ts';
@@ -253,7 +254,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       check: () => streamHealth(streams),
     },
     work.dependency,
-    ...sourceDependencies(assets.sync, !isDirNamed),
+    ...sourceDependencies(assets.sync, !isDirNamed && config.assets.sources.length === 0),
   ];
   const readiness = new Readiness({ dependencies, clock, explain });
   const system = new System({
@@ -283,8 +284,13 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
         explain,
       ),
   });
-  const why = new Why([explainApprovals(gate.approvals, tasks), explainTasks(tasks, staffing), explainLocks(locks)]);
   const { sync, library, writeBack } = assets;
+  const why = new Why([
+    explainApprovals(gate.approvals, tasks),
+    explainTasks(tasks, staffing),
+    explainLocks(locks),
+    explainAssets(library),
+  ]);
   const rooms: Rooms = {
     system,
     events,

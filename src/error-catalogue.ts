@@ -427,7 +427,7 @@ export const ERRORS = {
     exit: EXIT.notFound,
     actor: 'caller',
     says: 'Nothing here goes by the name {ref}.',
-    next: 'Name a lock (task:ID, resource:TYPE:ID, agent:ID).',
+    next: 'Name a task, a request, a lock (task:ID, resource:TYPE:ID, agent:ID), an asset (asset:ID) or a hold.',
   },
   INVALID_LOCK: {
     title: 'Invalid lock',
@@ -844,6 +844,14 @@ export const ERRORS = {
     actor: 'human',
     says: 'The delivery was refused: {why}',
     next: 'Give the webhook the secret of this daemon and the content type application/json.',
+  },
+  WEBHOOK_UNREADABLE: {
+    title: 'Webhook not understood',
+    status: 400,
+    exit: EXIT.usage,
+    actor: 'caller',
+    says: 'The delivery is signed, but its body is not what GitHub sends.',
+    next: 'Send what GitHub sends: JSON with ref, after and repository.',
   },
   NO_SUCH_ASSET: {
     title: 'No such asset',

@@ -49,9 +49,14 @@ export class Client {
     const response = await this.#send(call, headers);
     if (response.statusCode !== 200) throw fromProblem((await jsonOf(response)) as Problem);
     let place = '';
-    for await (const line of linesOf(response)) {
-      if (line.startsWith('id: ')) place = line.slice(4);
-      if (line.startsWith('data: ')) yield { cursor: place, item: JSON.parse(line.slice(6)) as unknown };
+    try {
+      for await (const line of linesOf(response)) {
+        if (line.startsWith('id: ')) place = line.slice(4);
+        if (line.startsWith('data: ')) yield { cursor: place, item: JSON.parse(line.slice(6)) as unknown };
+      }
+    } catch (error) {
+      if (call.signal?.aborted || !response.destroyed) throw error;
+      throw this.#unreachable(`it went away while it was listened to (${reason(error)})`);
     }
   }
 

@@ -7,7 +7,7 @@ import { defineOperation, type Operation } from './operation.ts';
 export const assetTroubleOperations: readonly Operation[] = [
   defineOperation({
     name: 'assets.invalid',
-    summary: 'List files that are bad, in conflict, held or skipped, and why',
+    summary: 'List files that are bad, in conflict or held, and why; then warnings',
     description: 'A file that was good before keeps its last good version served.',
     access: 'read',
     input: z.object({
@@ -15,7 +15,7 @@ export const assetTroubleOperations: readonly Operation[] = [
       status: z
         .enum(['bad', 'conflict', 'held', 'skipped', 'ok'])
         .optional()
-        .describe('Only these; ok: good with warnings'),
+        .describe('Only these; ok: good, but with warnings'),
     }),
     output: z.object({ items: z.array(pathReport) }),
     errors: ['NO_SUCH_SOURCE'],
@@ -28,7 +28,9 @@ export const assetTroubleOperations: readonly Operation[] = [
     },
     run: async ({ rooms }, { source, status }) => {
       const reports = await rooms.library.reports(source);
-      const wanted = reports.filter((report) => (status ? report.status === status : report.status !== 'skipped'));
+      const wanted = reports
+        .filter((report) => (status ? report.status === status : report.status !== 'skipped'))
+        .sort((a, b) => Number(a.status === 'ok') - Number(b.status === 'ok'));
       return {
         items: wanted.map(({ path, source: from, status: is, id, since, problem, warnings, hold }) => ({
           path,
@@ -77,7 +79,7 @@ export const assetTroubleOperations: readonly Operation[] = [
     },
     run: async ({ rooms, caller }, { id, reason }) => {
       const hold = await rooms.library.release(id, caller.id, reason);
-      rooms.sync.ask(hold.source, { trigger: 'manual' });
+      rooms.sync.ask(hold.source, { trigger: 'release' });
       return shownHold(hold);
     },
   }),

@@ -59,6 +59,7 @@ const change = z.object({
   successor: z.string().optional(),
 });
 const count = z.int();
+const toldHold = z.object({ id: z.string(), kind: z.string(), says: z.string() });
 
 const run = z
   .object({
@@ -84,7 +85,8 @@ const run = z
       })
       .optional(),
     changes: z.array(change).optional().describe('The first hundred'),
-    hold: z.object({ id: z.string(), kind: z.string(), says: z.string() }).optional(),
+    hold: toldHold.optional().describe('It waits for a person as a whole'),
+    holds: z.array(toldHold).optional().describe('Parts that wait for a person since this sync'),
     repaired: z.array(z.string()).optional(),
     problem: problem.optional(),
   })

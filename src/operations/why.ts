@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { holdSchema } from '../hold.ts';
 import { defineOperation, type Operation } from './operation.ts';
 
-const NAMES = 'the id of a task, task:ID, resource:TYPE:ID or agent:ID';
+const NAMES = 'the id of a task, of a request or of a held change; task:ID, resource:TYPE:ID, agent:ID or asset:ID';
 
 export const whyOperations: readonly Operation[] = [
   defineOperation({
@@ -26,12 +26,12 @@ export const whyOperations: readonly Operation[] = [
       words: 'why',
       args: ['ref'],
       view: 'why',
-      examples: ['reeve why resource:database:prod', 'reeve why task:T-1'],
+      examples: ['reeve why resource:database:prod', 'reeve why task:T-1', 'reeve why asset:http_request'],
     },
     mcp: {
       tool: 'explain',
       description:
-        'Ask why something is held: who holds it, for what, until when, who waits, and what you can do now. Give any name: task:ID, resource:TYPE:ID, agent:ID.',
+        'Ask why something is held: who holds it, for what, until when, who waits, and what you can do now. Give any name: task:ID, resource:TYPE:ID, agent:ID, asset:ID.',
       readOnly: true,
       idempotent: true,
     },

@@ -19,3 +19,15 @@ export interface Hold {
 /** The same change has the same id in every sync, so that a release finds it and a changed one needs a new release. */
 export const holdId = (kind: HoldKind, ...content: readonly string[]): string =>
   `${kind}-${hash('sha256', JSON.stringify(content)).slice(0, 12)}`;
+
+/** Whoever else writes to the hash: what cannot be read is as if it were not there. */
+export const parseHolds = (raw: Readonly<Record<string, string>>): ReadonlyMap<string, Hold> =>
+  new Map(
+    Object.entries(raw).flatMap(([id, json]): [string, Hold][] => {
+      try {
+        return [[id, JSON.parse(json) as Hold]];
+      } catch {
+        return [];
+      }
+    }),
+  );

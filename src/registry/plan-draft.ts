@@ -128,7 +128,8 @@ export class PlanDraft {
       holds: this.#holds,
     };
     if (!listing.rewritesHistory || !this.#input.guards.historyRewrite || changes.length === 0) return plan;
-    const says = `the commit does not descend from the one published; it would change ${changes.length} assets`;
+    const count = changes.length === 1 ? '1 asset' : `${changes.length} assets`;
+    const says = `the commit does not descend from the one published; it would change ${count}`;
     const paths = changes.map(({ path }) => path).sort();
     const held = this.#hold('history-rewrite', says, paths, changes.map(({ id }) => id).sort(), [listing.commit]);
     return held ? { ...plan, holds: [...this.#holds], held } : plan;

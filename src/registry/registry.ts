@@ -8,16 +8,16 @@ import { Catalogue } from './catalogue.ts';
 import { DEFAULT_GUARDS, type Guards } from './guards.ts';
 import { assetIn, checkHealth, type Health, parsePaths, type Walk } from './health.ts';
 import { History } from './history.ts';
-import type { Hold } from './holds.ts';
+import { type Hold, parseHolds } from './holds.ts';
 import { createManifestParser, PARSER_VERSION, type Parsed } from './manifest.ts';
 import { drainOutbox } from './outbox.ts';
 import type { ParsePool } from './parse-pool.ts';
 import type { PathRecord, Paths } from './path-record.ts';
 import { type Known, type Listing, makePlan, type Plan } from './plan.ts';
 import { type Publication, type Published, type PublishOptions, publish } from './publish.ts';
+import { releaseHold } from './release-hold.ts';
 import { type Repaired, repair } from './repair.ts';
 import { type SyncState, stateOf } from './state.ts';
-import { ownerOf, transact } from './transaction.ts';
 
 export interface RegistryOptions {
   readonly connection: Connection;
@@ -27,6 +27,8 @@ export interface RegistryOptions {
   readonly pool: ParsePool;
   readonly guards?: Guards;
   readonly keepEvents?: number;
+  /** Which daemon this is, for the audit. */
+  readonly service?: string;
 }
 
 const DAY = 24 * 3600;
@@ -42,15 +44,18 @@ export class Registry {
   readonly #keys: Keyspace;
   readonly #pool: ParsePool;
   readonly #publishing: PublishOptions;
+  readonly #service: string;
   readonly #walk: Walk = { next: 0 };
   #renewedAt = 0;
 
-  constructor({ connection, mode, namespace, pool, guards = DEFAULT_GUARDS, keepEvents = 10_000 }: RegistryOptions) {
+  constructor(options: RegistryOptions) {
+    const { connection, mode, namespace, pool, guards = DEFAULT_GUARDS, keepEvents = 10_000 } = options;
     this.namespace = namespace;
     this.guards = guards;
     this.#connection = connection;
     this.#keys = keyspace({ mode, ...(namespace !== undefined && { namespace }) });
     this.#pool = pool;
+    this.#service = options.service ?? '';
     const common = namespace === undefined ? undefined : { stream: keyspace({ mode }).assetSyncEvents(), namespace };
     this.#publishing = { connection, keys: this.#keys, keepEvents, common };
     const client = () => connection.commands;
@@ -163,18 +168,7 @@ export class Registry {
 
   /** Lets a held change through at the next sync. Undefined: there is no such hold. */
   release(id: string, by: string, reason: string): Promise<Hold | undefined> {
-    const key = this.#keys.assetSyncHolds();
-    return this.#connection.exclusive(async (lent) => {
-      const client = await ownerOf(lent, key);
-      for (;;) {
-        await client.watch(key);
-        const hold = parseHolds(await client.hgetall(key)).get(id);
-        if (!hold || hold.released) return hold;
-        const [seconds] = await client.time();
-        const released: Hold = { ...hold, released: { by, at: Number(seconds), reason } };
-        if (await transact(client, [['HSET', key, id, JSON.stringify(released)]])) return released;
-      }
-    });
+    return releaseHold({ connection: this.#connection, keys: this.#keys, service: this.#service }, id, by, reason);
   }
 
   /** A released hold waits for a sync, although the commit is unchanged. */
@@ -206,14 +200,3 @@ interface Mark {
 }
 
 type Texts = Readonly<Record<string, string>>;
-
-const parseHolds = (raw: Texts): ReadonlyMap<string, Hold> =>
-  new Map(
-    Object.entries(raw).flatMap(([id, json]): [string, Hold][] => {
-      try {
-        return [[id, JSON.parse(json) as Hold]];
-      } catch {
-        return [];
-      }
-    }),
-  );

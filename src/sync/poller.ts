@@ -6,6 +6,7 @@ import { type Service, service } from '../service.ts';
 import type { RunRecord } from './run-record.ts';
 import { pauseMs } from './source-state.ts';
 import type { Sync } from './sync.ts';
+import { LEASE_MS } from './sync-lock.ts';
 
 export interface PollerOptions {
   readonly sync: Sync;
@@ -16,6 +17,9 @@ export interface PollerOptions {
   readonly log: Logger;
   readonly random?: () => number;
 }
+
+/** Whoever is at it may have died at it: then its lock is over by now. */
+const AFTER_BUSY_MS = LEASE_MS + 1_000;
 
 /** The longest that a timer can sleep. */
 const FOREVER_MS = 2 ** 31 - 1;
@@ -40,7 +44,8 @@ export function poller({ sync, source, schedule, clock, log, random = Math.rando
   async function nextPause(run: RunRecord): Promise<number> {
     const { records } = sync.runner(source);
     const { state, failures } = await records.read();
-    const scheduledMs = untilNext(schedule, clock.now(), random);
+    const untilTurn = untilNext(schedule, clock.now(), random);
+    const scheduledMs = run.outcome === 'busy' ? Math.min(AFTER_BUSY_MS, untilTurn) : untilTurn;
     const retryAfterSeconds = run.problem?.retry_after_seconds;
     const pause = pauseMs({ state, failures, retryAfterSeconds, scheduledMs, random });
     if (Number.isFinite(pause)) await records.setNext(new Date(clock.now() + pause).toISOString());

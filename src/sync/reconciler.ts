@@ -50,7 +50,13 @@ export type SyncOutcome = {
   | { readonly outcome: 'repaired'; readonly ids: readonly AssetId[] }
   | { readonly outcome: 'planned'; readonly plan: Plan }
   | { readonly outcome: 'held'; readonly hold: Hold; readonly plan: Plan }
-  | { readonly outcome: 'published'; readonly plan: Plan; readonly generation: number }
+  | {
+      readonly outcome: 'published';
+      readonly plan: Plan;
+      readonly generation: number;
+      /** What it kept back for the first time. */
+      readonly held: readonly Hold[];
+    }
 );
 
 export interface Reconciler {
@@ -151,7 +157,8 @@ async function reconcileOnce(work: Reconciler, question: SyncQuestion): Promise<
       throw new ReeveError('SYNC_BUSY', { source: named.name, holder: 'another daemon', since: 'now' });
     return 'stale';
   }
-  return { outcome: 'published', commit, identity, plan, generation: published.generation };
+  const held = plan.holds.filter(({ id }) => !known.holds.has(id));
+  return { outcome: 'published', commit, identity, plan, generation: published.generation, held };
 }
 
 /** A registry that does not add up is not believed. Repair needs no source while the blob cache has what is served. */

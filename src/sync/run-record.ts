@@ -1,4 +1,5 @@
 import type { ErrorCode, ReeveError } from '../errors.ts';
+import type { Hold } from '../registry/holds.ts';
 import type { Change, Plan } from '../registry/plan.ts';
 import type { SyncOutcome } from './reconciler.ts';
 
@@ -42,10 +43,15 @@ export interface RunRecord {
   readonly counts?: Counts | undefined;
   /** The first of what changed, or would. */
   readonly changes?: readonly Change[] | undefined;
-  readonly hold?: { readonly id: string; readonly kind: string; readonly says: string } | undefined;
+  /** It waits for a person as a whole. */
+  readonly hold?: ToldHold | undefined;
+  /** Parts of it that wait for a person since this sync; the rest went ahead. */
+  readonly holds?: readonly ToldHold[] | undefined;
   readonly repaired?: readonly string[] | undefined;
   readonly problem?: RunProblem | undefined;
 }
+
+export type ToldHold = Pick<Hold, 'id' | 'kind' | 'says'>;
 
 export interface RunProblem {
   readonly code: ErrorCode;
@@ -60,7 +66,7 @@ const MOST_CHANGES = 100;
 /** The telling part of an outcome. */
 export function toldOf(
   outcome: SyncOutcome,
-): Pick<RunRecord, 'outcome' | 'commit' | 'counts' | 'changes' | 'hold' | 'repaired'> {
+): Pick<RunRecord, 'outcome' | 'commit' | 'counts' | 'changes' | 'hold' | 'holds' | 'repaired'> {
   const { commit } = outcome;
   switch (outcome.outcome) {
     case 'unchanged':
@@ -69,12 +75,13 @@ export function toldOf(
     case 'repaired':
       return { outcome: 'repaired', commit, repaired: outcome.ids.slice(0, MOST_CHANGES) };
     case 'planned':
-    case 'published':
-      return { outcome: outcome.outcome, commit, ...planned(outcome.plan) };
-    case 'held': {
-      const { id, kind, says } = outcome.hold;
-      return { outcome: 'held', commit, hold: { id, kind, says }, ...planned(outcome.plan) };
+      return { outcome: 'planned', commit, ...planned(outcome.plan) };
+    case 'published': {
+      const holds = outcome.held.slice(0, MOST_CHANGES).map(toldHold);
+      return { outcome: 'published', commit, ...planned(outcome.plan), ...(holds.length > 0 && { holds }) };
     }
+    case 'held':
+      return { outcome: 'held', commit, hold: toldHold(outcome.hold), ...planned(outcome.plan) };
   }
 }
 
@@ -82,6 +89,8 @@ export function problemOf({ code, message, next, details }: ReeveError): RunProb
   const { retryAfterSeconds: seconds } = details;
   return { code, message, next, details, ...(typeof seconds === 'number' && { retry_after_seconds: seconds }) };
 }
+
+const toldHold = ({ id, kind, says }: Hold): ToldHold => ({ id, kind, says });
 
 const planned = ({ changes, paths }: Plan) => {
   const ops = Map.groupBy(changes, ({ op }) => op);

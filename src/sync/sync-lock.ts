@@ -29,7 +29,8 @@ export type LockAnswer =
   | { readonly outcome: 'taken'; readonly lock: SyncLock }
   | { readonly outcome: 'held'; readonly holder: string; readonly since: string };
 
-const LEASE_MS = 30_000;
+/** How long a lock outlives a daemon that died under it. */
+export const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 
 /**

@@ -6,7 +6,7 @@ import type { EventLog } from '../events/event-log.ts';
 import type { Logger } from '../log.ts';
 import { redisFailure } from '../redis/failure.ts';
 import type { Quota } from './github-client.ts';
-import type { RunRecord } from './run-record.ts';
+import type { RunRecord, ToldHold } from './run-record.ts';
 import type { SourceRecord } from './source-record.ts';
 import { type Asked, type RunnerOptions, type Running, SourceRunner, type Ticket } from './source-runner.ts';
 
@@ -150,18 +150,18 @@ export class Sync {
     const { log } = this.#options;
     if (outcome === 'published') log.info('assets synced', { source, commit, ...counts, tookMs: took_ms });
     if (outcome === 'repaired') log.warn('assets repaired', { source, ids: run.repaired });
-    if (outcome === 'held') log.warn('a change waits for a person', { source, ...run.hold });
+    for (const hold of heldBy(run)) log.warn('a change waits for a person', { source, ...hold });
     if (outcome === 'failed') log.warn('sync failed', { source, code: problem?.code, problem: problem?.message });
     void this.#announce(run);
   }
 
-  async #announce({ source, outcome, commit, counts, problem, hold, dry_run }: RunRecord): Promise<void> {
+  async #announce(run: RunRecord): Promise<void> {
+    const { source, outcome, commit, counts, problem, dry_run } = run;
     const { events, log } = this.#options;
     if (!events || dry_run) return;
     try {
       if (outcome === 'published') await events.append('sync:published', { source, commit: commit ?? '', ...counts });
-      if (outcome === 'held')
-        await events.append('sync:held', { source, hold: hold?.id ?? '', says: hold?.says ?? '' });
+      for (const { id, says } of heldBy(run)) await events.append('sync:held', { source, hold: id, says });
       if (outcome === 'failed')
         await events.append('sync:failed', { source, code: problem?.code ?? '', problem: problem?.message ?? '' });
     } catch (error) {
@@ -173,3 +173,6 @@ export class Sync {
     for (const listener of this.#listeners) listener(news);
   }
 }
+
+/** What waits for a person since this sync: all of it, or parts. */
+const heldBy = ({ hold, holds = [] }: RunRecord): readonly ToldHold[] => (hold ? [hold] : holds);

@@ -126,7 +126,7 @@ function readPayload(body: Uint8Array): Payload {
   try {
     return PAYLOAD.parse(JSON.parse(Buffer.from(body).toString()));
   } catch (error) {
-    throw new ReeveError('WEBHOOK_REFUSED', { why: 'its body is not what GitHub sends' }, { cause: error });
+    throw new ReeveError('WEBHOOK_UNREADABLE', {}, { cause: error });
   }
 }
 

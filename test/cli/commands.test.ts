@@ -192,7 +192,10 @@ async function aWebhook(): Promise<string> {
 /** A change that waits for a person: an asset that asks for more than before. */
 async function aHold(): Promise<string> {
   repo.commit(tool('wide', { version: '1.1.0', permissions: ['network', 'filesystem'] }));
-  expect(await run('sync')).toMatchObject({ code: 6, stderr: expect.stringContaining('reeve asset holds') });
+  expect(await run('sync')).toMatchObject({
+    code: 6,
+    stderr: expect.stringContaining('reeve asset release permission-widening-'),
+  });
   const [hold] = onlyObject(await run('asset', 'holds', '--json')).items as [{ id: string }];
   return hold.id;
 }

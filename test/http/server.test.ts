@@ -413,7 +413,9 @@ describe('a delivery that does not arrive', () => {
   test('is refused for the size it says, before anything of it is kept, and for the size it turns out to have', async () => {
     const { seen, webhook } = deliveries();
     const door = await anOpenDoor(await rooms(), { webhook });
-    expect(await slowly(door.url, head(1_001), false)).toMatch(/^HTTP\/1\.1 413 /);
+    const refused = await slowly(door.url, head(1_001), false);
+    expect(refused).toMatch(/^HTTP\/1\.1 413 /);
+    expect(refused).toContain('larger than 1000 bytes');
     const chunked = `${head(0).replace(/content-length: 0/, 'transfer-encoding: chunked')}3e9\r\n${'x'.repeat(1_001)}`;
     expect(await slowly(door.url, chunked, false)).toMatch(/^HTTP\/1\.1 413 /);
     expect(seen).toEqual([]);

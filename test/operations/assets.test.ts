@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
+import { readOutbox } from '../../src/audit/outbox.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config.ts';
 import { silentLog } from '../../src/log.ts';
@@ -10,6 +11,8 @@ import { operations } from '../../src/operations/index.ts';
 import { type Access, type Context, invoke } from '../../src/operations/operation.ts';
 import type { Rooms } from '../../src/operations/rooms.ts';
 import type { Connection } from '../../src/redis/connection.ts';
+import { keyspace } from '../../src/redis/keys.ts';
+import { explainAssets } from '../../src/registry/explain-assets.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { openConnection } from '../support/registry.ts';
 import { refuseUndeclaredKeys } from '../support/undeclared-keys.ts';
@@ -178,4 +181,41 @@ test('a mass delete waits, is listed, and goes ahead when somebody releases it',
   });
   await until('the deletions are published', async () => Number((await ask('assets.list')).total) === 7);
   expect(await ask('assets.holds')).toEqual({ items: [] });
+  const [row] = await readOutbox(connection, keyspace({ mode: 'standalone' }), 10);
+  expect(row?.entry).toMatchObject({
+    user: 'ann',
+    operation: 'assets.release',
+    action: 'release',
+    subject: `hold:${items[0]!.id}`,
+    from: 'held',
+    to: 'released',
+    reason: 'they moved',
+    service: 'test',
+  });
+  expect(row?.entry.at).toMatch(/^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+});
+
+describe('why', () => {
+  const why = (ref: string) => explainAssets(rooms.library)(ref);
+
+  test('an asset is held back: what is served meanwhile, and who could let it through', async () => {
+    const set = { version: '1.9.0', permissions: ['network', 'filesystem', 'shell'] };
+    await ask('assets.update', { id: 'http_request', set });
+    const held = await why('asset:http_request');
+    expect(held).toMatchObject({
+      state: 'held',
+      says: expect.stringMatching(/^Version 1\.\d+\.\d+ is served, .*; the file is held now: .*shell/),
+      holds: [{ kind: 'policy', rule: 'permission-widening', actions: [{ allowed: true }] }],
+    });
+    expect(await why(held!.holds[0]!.subject)).toMatchObject({ state: 'held', holds: held!.holds });
+  });
+
+  test('an asset is served although its file is bad; one that is well has nothing against it', async () => {
+    await writeFile(fileAt('tools/http_request/manifest.yaml'), 'id: [');
+    await sync();
+    expect(await why('asset:http_request')).toMatchObject({ state: 'bad', holds: [] });
+    expect(await why('asset:json_query')).toMatchObject({ state: 'served', holds: [] });
+    expect(await why('asset:nobody')).toBeUndefined();
+    expect(await why('T-1')).toBeUndefined();
+  });
 });

@@ -43,7 +43,8 @@ describe('a schedule', () => {
   });
 });
 
-test('a poller syncs at the start, and again when its pause is over', async () => {
+/** A clock whose sleepers are woken by hand. */
+function pausedClock() {
   const pauses: { ms: number; wake: () => void }[] = [];
   const clock: Clock = {
     now: () => systemClock.now(),
@@ -53,6 +54,11 @@ test('a poller syncs at the start, and again when its pause is over', async () =
         signal?.addEventListener('abort', () => resolve(), { once: true });
       }),
   };
+  return { clock, pauses };
+}
+
+test('a poller syncs at the start, and again when its pause is over', async () => {
+  const { clock, pauses } = pausedClock();
   await using room = await aSyncRoom(redis, { source: directorySource({ dir, clock: systemClock }) });
   await writeFile(join(dir, 'prompts/a.yaml'), aManifest('a'));
   const polls = poller({
@@ -73,6 +79,23 @@ test('a poller syncs at the start, and again when its pause is over', async () =
   pauses[0]!.wake();
   await until('the second pause', () => pauses.length === 2);
   expect(await room.ids()).toEqual(['a', 'b']);
+  await polls.stop();
+});
+
+test('a poller that finds the lock of a daemon that died waits for that lock to end, not for its next turn', async () => {
+  const { clock, pauses } = pausedClock();
+  await using room = await aSyncRoom(redis, { source: directorySource({ dir, clock: systemClock }) });
+  await redis.client().hset('asset:sync:lock', { holder: 'the one before', token: 'gone' });
+  const schedule = { kind: 'every', ms: 3_600_000 } as const;
+  const polls = poller({ sync: room.sync, source: 'main', schedule, clock, log: silentLog, random: () => 0.5 });
+  await polls.start();
+  await until('the first pause', () => pauses.length === 1);
+  expect(pauses[0]!.ms).toBe(31_000);
+
+  await redis.client().del('asset:sync:lock');
+  pauses[0]!.wake();
+  await until('the second pause', () => pauses.length === 2);
+  expect(pauses[1]!.ms).toBe(3_600_000);
   await polls.stop();
 });
 

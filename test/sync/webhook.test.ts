@@ -124,7 +124,7 @@ describe('a delivery', () => {
       'content-type': 'application/json',
       'x-github-event': 'push',
     };
-    await expect(webhook({ headers, body: Buffer.from(body) })).rejects.toMatchObject({ code: 'WEBHOOK_REFUSED' });
+    await expect(webhook({ headers, body: Buffer.from(body) })).rejects.toMatchObject({ code: 'WEBHOOK_UNREADABLE' });
   });
 
   test('counts once: sent again after its sync ended well it is only acknowledged', async () => {

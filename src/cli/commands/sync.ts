@@ -3,6 +3,7 @@ import { systemClock } from '../../clock.ts';
 import { type Loaded, loadConfig } from '../../config.ts';
 import { readDaemonFile } from '../../daemon-file.ts';
 import { ERRORS, EXIT } from '../../error-catalogue.ts';
+import { ReeveError } from '../../errors.ts';
 import { silentLog } from '../../log.ts';
 import { withRedis } from '../../standalone.ts';
 import type { RunRecord } from '../../sync/run-record.ts';
@@ -65,6 +66,9 @@ async function byDaemon(client: Client, { input }: Typed, { signal }: Surroundin
     if (wanted?.size === 0) break;
   }
   over.abort();
+  if (wanted?.size !== 0 && !signal.aborted) {
+    throw new ReeveError('DAEMON_UNREACHABLE', { url: client.url, problem: 'it stopped before the sync had ended' });
+  }
   return ended;
 }
 
@@ -111,12 +115,13 @@ async function byHand(
 }
 
 function tell(output: Output, run: RunRecord): void {
-  const { source, outcome, commit, counts, took_ms, changes = [], problem, hold, repaired, dry_run } = run;
+  const { source, outcome, commit, counts, took_ms, changes = [], problem, hold, holds = [], repaired, dry_run } = run;
   const short = commit?.slice(0, 7);
   output.print(`${outcome} ${line({ source, commit: short, ...counts, repaired: repaired?.length, took_ms })}`);
   if (dry_run) for (const { op, id, path } of changes) output.print(`  ${op} ${id} ${path}`);
-  if (hold) output.hint(`${hold.says}\n  ${output.style('dim', 'next')}  reeve asset release ${hold.id} --reason WHY`);
-  else if (isHeld(run)) output.hint(`  ${output.style('dim', 'next')}  reeve asset holds`);
+  for (const { id, says } of hold ? [hold] : holds)
+    output.hint(`${says}\n  ${output.style('dim', 'next')}  reeve asset release ${id} --reason WHY`);
+  if (!hold && holds.length === 0 && isHeld(run)) output.hint(`  ${output.style('dim', 'next')}  reeve asset holds`);
   if (problem)
     output.hint(
       `${output.style('red', 'error')} ${problem.message}\n  ${output.style('dim', 'next')}  ${problem.next}`,

@@ -21,9 +21,8 @@ interface Report {
 export function show(output: Output, { items }: { readonly items: readonly Report[] }): void {
   for (const { path, status, id, since, problem, warnings = [] } of items) {
     if (output.form === 'lines') {
-      output.print(
-        `${status} ${line({ path, id, since, ...problem, warnings: warnings.map(({ code }) => code).join(',') })}`,
-      );
+      const codes = warnings.map(({ code }) => code).join(',') || undefined;
+      output.print(`${status} ${line({ path, id, since, ...problem, warnings: codes })}`);
       continue;
     }
     if (problem) {

@@ -16,7 +16,7 @@ export function show(output: Output, { items, next_cursor, total, is_cut }: Asse
   const names = sources.size > 1 ? ['source', ...COLUMNS] : COLUMNS;
   if (output.form === 'lines') for (const item of items) output.print(`asset ${line(item, names)}`);
   else if (items.length > 0) for (const text of table(items, names, output.columns)) output.print(text);
-  if (items.length === 0) output.hint('nothing there; what is wrong with files: reeve asset invalid');
+  if (items.length === 0) output.hint('no such assets; files that could not be read: reeve asset invalid');
   else if (next_cursor)
     output.hint(`${items.length} of ${is_cut ? 'more than ' : ''}${total} shown. More: --cursor ${next_cursor}`);
 }
