@@ -11,8 +11,9 @@ import { type Clock, jittered } from './clock.ts';
 import type { Locks } from './coordinator/locks/locks.ts';
 import type { Tasks } from './coordinator/tasks/tasks.ts';
 import { reason } from './errors.ts';
+import type { ReeveEvent } from './events/catalogue.ts';
 import type { RightsPicture } from './identity/users.ts';
-import type { Handlers } from './jobs/jobs.ts';
+import type { Handlers, Jobs } from './jobs/jobs.ts';
 import type { Logger } from './log.ts';
 import { every, type Service, service } from './service.ts';
 import type { Config } from './settings.ts';
@@ -39,6 +40,8 @@ export interface ApprovalRooms {
   /** What people may vote as, kept in step with what they may do. */
   readonly rights: RightsPicture;
   readonly handlers: Handlers;
+  /** Brings the periodic work forward when an event says that there is some. */
+  readonly wake: (event: ReeveEvent, jobs: Jobs) => void;
 }
 
 /** How often what was left before the gate is asked for anew. */
@@ -50,6 +53,9 @@ export const picturing = (approvals: Approvals): Service =>
     await approvals.timekeeper.standing.mirrorOnce();
     return undefined;
   });
+
+/** Somebody who is asked may have to be reminded soon. */
+const LOOK_SECONDS = 1;
 
 /** Keeps nothing standing before the gate that somebody could be asked about. */
 export const asking = (
@@ -92,12 +98,16 @@ export function createApprovalRooms(options: ApprovalRoomsOptions): ApprovalRoom
   tasks.guard(approvals);
   const { timekeeper, escalation } = approvals;
   const approval_timeout = approvalTimeout({ store: tasks.store, timekeeper, escalation, log });
+  const wake = ({ event }: ReeveEvent, jobs: Jobs) => {
+    if (event === 'approval:requested') jobs.hurry('approval_timeout', { inSeconds: LOOK_SECONDS });
+  };
   return {
     approvals,
     policies,
     delegations,
     rights: rightsPicture(timekeeper.standing, log),
     handlers: { approval_timeout },
+    wake,
   };
 }
 

@@ -351,6 +351,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     tail.listen((event) => {
       keyRoom.wake(event, jobs);
       work.wake(event, jobs);
+      if (spelling.mode !== 'cluster') gate.wake(event, jobs);
     }),
   );
   const mcpLife = service('mcp', async () => () => mcp.close());

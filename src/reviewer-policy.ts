@@ -9,6 +9,7 @@ export const REVIEWER_POLICY = z.strictObject({
   policy_id: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'must be letters, digits, ".", "_" and "-", at most 128')
+    .refine((id) => !(id in {}), 'is a word of the language that reeve is written in')
     .describe('Its name'),
   description: z.string().max(2_000).default('').describe('Why it is there'),
   enabled: z.boolean().default(true).describe('Whether it is in force'),

@@ -12,7 +12,6 @@ import { canBeMet, inPlaceOf } from './need.ts';
 import { objection } from './objection.ts';
 import { canReview, goesBy, type People, type Person } from './people.ts';
 import { type AnswerAction, type ApprovalRequest, needsSchema } from './request.ts';
-import type { RiskThresholds } from './risk.ts';
 import { delegate, respond, withdraw } from './scripts.ts';
 import { type Terms, termArgs } from './terms.ts';
 
@@ -21,7 +20,6 @@ export interface AnswersOptions {
   readonly desk: ApprovalDesk;
   readonly delegations: DelegationStore;
   readonly people: People;
-  readonly thresholds: () => Promise<RiskThresholds>;
   readonly terms: () => Promise<Terms>;
   readonly escalation: Escalation;
   readonly clock: Clock;
@@ -33,6 +31,15 @@ export interface Answer {
   readonly reason: string;
   /** Config hash of what was looked at; none: whatever it is now. */
   readonly hash?: string | undefined;
+}
+
+export interface How {
+  /** Only say what would stand against each. */
+  readonly isDry?: boolean;
+  /** What passes is handed out before all else. */
+  readonly isFirst?: boolean;
+  /** JSON for the audit. */
+  readonly detail?: string;
 }
 
 /** How one answer fared: the state of its task since, or what stood against it. */
@@ -49,7 +56,8 @@ export class Answers {
   }
 
   /** Answers: all of them, or none. Dry: only says what would stand against each. */
-  async answer(by: string, answers: readonly Answer[], { isDry = false } = {}): Promise<AnswerOutcome[]> {
+  async answer(by: string, answers: readonly Answer[], how: How = {}): Promise<AnswerOutcome[]> {
+    const { isDry = false, isFirst = false, detail = '' } = how;
     const { tasks, people } = this.#options;
     const everyone = await people.all();
     const refused = await Promise.all(answers.map((one) => this.#refuse(by, one, everyone)));
@@ -57,8 +65,9 @@ export class Answers {
     const args = {
       ...tasks.store.common(),
       by,
-      answers: answers.map(({ approval, action, reason, hash = '' }) => ({ approval, action, reason, hash })),
+      answers: answers.map(({ approval, action, reason, hash = '' }) => ({ approval, action, reason, hash, detail })),
       dry: Number(isDry || isBad),
+      first: Number(isFirst),
     };
     const replies = await this.#respond(args);
     return answers.map(({ approval }, at) => {
@@ -81,23 +90,6 @@ export class Answers {
     if (late.length === 0 || args.dry === 1) return replies;
     for (const { approval } of late) await escalation.escalate(approval);
     return run();
-  }
-
-  /** Several at once. What is critical wants a look of its own. */
-  async answerAll(by: string, answers: readonly Answer[], { isDry = false } = {}): Promise<AnswerOutcome[]> {
-    const { critical } = await this.#options.thresholds();
-    const found = await Promise.all(answers.map(({ approval }) => this.#options.desk.find(approval)));
-    const isCritical = (at: number) => (found[at]?.risk ?? 0) >= critical;
-    const hasCritical = answers.some((_, at) => isCritical(at));
-    const outcomes = await this.answer(by, answers, { isDry: isDry || hasCritical });
-    return outcomes.map((one, at) => {
-      if ('error' in one || !isCritical(at)) return one;
-      const why = 'its risk is critical, and what is critical is answered by itself';
-      return {
-        approval: one.approval,
-        error: new ReeveError('APPROVAL_DENIED', { caller: by, approval: one.approval, why }),
-      };
-    });
   }
 
   async withdraw(approval: string, by: string, reason: string): Promise<TaskState> {
@@ -177,4 +169,5 @@ interface RespondArgs extends ReturnType<Tasks['store']['common']> {
   readonly by: string;
   readonly answers: readonly { readonly approval: string }[];
   readonly dry: number;
+  readonly first: number;
 }

@@ -7,7 +7,8 @@ import { ReeveError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { type Answer, type AnswerOutcome, Answers } from './answers.ts';
 import type { Assessor } from './assessor.ts';
-import { breakGlass, type Forced, type Override } from './break-glass.ts';
+import { Batch, type BatchWishes } from './batch.ts';
+import { breakGlass, type Forced, type Override, type Waived, waivePolicy } from './break-glass.ts';
 import type { DelegationStore } from './delegation-store.ts';
 import { ApprovalDesk } from './desk.ts';
 import { Escalation } from './escalation.ts';
@@ -47,6 +48,7 @@ export class Approvals implements Gate {
   readonly #rules: Rules;
   readonly #submission: Submission;
   readonly #answers: Answers;
+  readonly #batch: Batch;
 
   constructor(options: ApprovalsOptions) {
     this.#options = options;
@@ -57,6 +59,7 @@ export class Approvals implements Gate {
     this.escalation = new Escalation({ ...options, desk: this.desk });
     this.timekeeper = new Timekeeper({ ...options, desk: this.desk, escalation: this.escalation });
     this.#answers = new Answers({ ...options, desk: this.desk, escalation: this.escalation });
+    this.#batch = new Batch({ ...options, desk: this.desk, answers: this.#answers });
   }
 
   judge(tasks: readonly Task[], waitingFor: WaitingFor): Promise<ReadonlyMap<string, Passage>> {
@@ -106,8 +109,8 @@ export class Approvals implements Gate {
     return this.#answers.answer(by, answers, how);
   }
 
-  answerAll(by: string, answers: readonly Answer[], how?: { readonly isDry?: boolean }): Promise<AnswerOutcome[]> {
-    return this.#answers.answerAll(by, answers, how);
+  answerAll(by: string, answers: readonly Answer[], wishes?: BatchWishes): Promise<AnswerOutcome[]> {
+    return this.#batch.answer(by, answers, wishes);
   }
 
   withdraw(approval: string, by: string, reason: string): Promise<TaskState> {
@@ -123,6 +126,13 @@ export class Approvals implements Gate {
     const { tasks } = this.#options;
     const { task, version } = await readTask(tasks, id);
     return breakGlass(tasks.store, { task, version, by, ...why });
+  }
+
+  /** Does without what one policy asks for, once two different admins have said so. */
+  async waive(id: string, policy: string, by: string, why: Override): Promise<Waived> {
+    const { tasks } = this.#options;
+    const { task, version } = await readTask(tasks, id);
+    return waivePolicy(tasks.store, { task, version, by, ...why }, policy);
   }
 
   async comment(task: string, by: string, text: string): Promise<string> {

@@ -66,7 +66,7 @@ export class Escalation {
     const told = one.terms.onCall ? `${one.terms.onCall} is told` : 'nobody else is told, for nobody is on call';
     switch (step.outcome) {
       case 'ask':
-        return `${step.rung.person.id} (${step.rung.as}) is asked instead, and ${told}`;
+        return `${step.rung.person.id} (${step.rung.as}) is asked instead${step.rung.as === 'on call' ? '' : `, and ${told}`}`;
       case 'close':
         return `it ends, for enough others are asked`;
       case 'stay':

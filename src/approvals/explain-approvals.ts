@@ -93,8 +93,8 @@ function holdOf(detail: TaskDetail, { open, tally, then }: Vote): Hold {
 /** Until when, and what then. */
 function deadline(first: ApprovalRequest | undefined, then: string): string {
   if (!first) return '';
-  if (!first.escalates) return `, since ${first.due_at} overdue: nobody is left to be asked`;
-  return `, ${first.reviewer_id} until ${first.due_at}; then ${then}`;
+  if (!first.escalates) return `. It is overdue since ${first.due_at}, and nobody else is left to be asked`;
+  return `. ${first.reviewer_id} has until ${first.due_at}; then ${then}`;
 }
 
 /** What is still missing, by the policy that lacks most. */

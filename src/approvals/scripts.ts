@@ -33,7 +33,7 @@ export const submit = defineScript({
 export const respond = defineScript({
   file: new URL('./lua/respond.lua', import.meta.url),
   keys: [],
-  args: { ...COMMON, by: 'string', answers: 'json', dry: 'number' },
+  args: { ...COMMON, by: 'string', answers: 'json', dry: 'number', first: 'number' },
   reply: lists,
 });
 export const withdraw = defineScript({
@@ -58,19 +58,29 @@ export const delegate = defineScript({
   },
   reply: words,
 });
+/** What takes two admins. */
+const TWO = {
+  ...COMMON,
+  task: 'string',
+  by: 'string',
+  reason: 'string',
+  ticket: 'string',
+  hash: 'string',
+  version: 'string',
+  policy: 'string',
+  life_us: 'number',
+} as const;
+
 export const force = defineScript({
   file: new URL('./lua/force.lua', import.meta.url),
   keys: [],
-  args: {
-    ...COMMON,
-    task: 'string',
-    by: 'string',
-    reason: 'string',
-    ticket: 'string',
-    hash: 'string',
-    version: 'string',
-    life_us: 'number',
-  },
+  args: TWO,
+  reply: words,
+});
+export const waive = defineScript({
+  file: new URL('./lua/waive.lua', import.meta.url),
+  keys: [],
+  args: { ...TWO, before: 'string', needs: 'string' },
   reply: words,
 });
 export const comment = defineScript({

@@ -97,6 +97,11 @@ export const EVENTS = {
     says: 'Two admins let a task pass in spite of the gate',
     payload: z.looseObject({ task_id: text, first: text, second: text, ticket: text }),
   },
+  'task:policy_overridden': {
+    stream: 'task',
+    says: 'Two admins did without what one policy asks for',
+    payload: z.looseObject({ task_id: text, policy: text, first: text, second: text, ticket: text }),
+  },
   'task:commented': {
     stream: 'task',
     says: 'Somebody said something about a task',

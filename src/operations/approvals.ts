@@ -4,7 +4,8 @@ import { type AnswerAction, type ApprovalRequest, approvalIdSchema, reviewerSche
 import { taskIdSchema } from '../coordinator/tasks/task.ts';
 import { ReeveError } from '../errors.ts';
 import { decidedShape, requestAnswer, requestShape, riskShape, tallyShape } from './approval-answers.ts';
-import { type Context, defineOperation, type Operation } from './operation.ts';
+import { approvalBatch } from './approval-batch.ts';
+import { defineOperation, type Operation } from './operation.ts';
 import type { Rooms } from './rooms.ts';
 
 const approval = approvalIdSchema.describe('Which request');
@@ -165,43 +166,7 @@ export const approvalOperations: readonly Operation[] = [
       asked: await rooms.approvals.delegate(id, caller.id, { to, reason }),
     }),
   }),
-  defineOperation({
-    name: 'approval.batch',
-    summary: 'Answer several requests at once: all of them, or none',
-    access: 'decide',
-    limit: 'approvals:respond',
-    input: z.object({
-      approval_ids: z
-        .array(approval)
-        .min(1)
-        .max(1_000)
-        .refine((ids) => new Set(ids).size === ids.length, 'names one of them twice')
-        .describe('Which requests'),
-      action: z.enum(['approve', 'reject']).default('approve').describe('What to say to all of them'),
-      reason: because.default('').describe('Why'),
-      dry: z.boolean().default(false).describe('Only say what would stand against each'),
-    }),
-    output: z.object({
-      done: z.boolean(),
-      items: z.array(
-        z.object({
-          approval_id: z.string(),
-          outcome: z.string(),
-          code: z.string().optional(),
-          why: z.string().optional(),
-        }),
-      ),
-    }),
-    errors: ['BATCH_REFUSED', 'FEATURE_OFF'],
-    http: { method: 'POST', path: '/approvals/batch' },
-    cli: {
-      words: 'approval batch',
-      args: ['approval_ids'],
-      columns: ['approval_id', 'outcome', 'why'],
-      examples: ['reeve approval batch T-1.1,T-2.1 --dry', 'reeve approval batch T-1.1,T-2.1 --action approve'],
-    },
-    run: answerAll,
-  }),
+  approvalBatch,
 ];
 
 interface Filter {
@@ -243,32 +208,6 @@ function answering(action: AnswerAction, word: string, summary: string, reason: 
       return { approval_id: id, task_state: outcome.state, again: outcome.again };
     },
   });
-}
-
-interface Batch {
-  readonly approval_ids: readonly string[];
-  readonly action: 'approve' | 'reject';
-  readonly reason: string;
-  readonly dry: boolean;
-}
-
-async function answerAll({ rooms, caller }: Context, { approval_ids, action, reason, dry }: Batch) {
-  if (!(await rooms.live.isEnabled('batch_approvals'))) {
-    throw new ReeveError('FEATURE_OFF', { feature: 'batch_approvals' });
-  }
-  const answers = approval_ids.map((id): Answer => ({ approval: id, action, reason }));
-  const outcomes = await rooms.approvals.answerAll(caller.id, answers, { isDry: dry });
-  const items = outcomes.map((one) =>
-    'error' in one
-      ? { approval_id: one.approval, outcome: 'refused', code: one.error.code, why: one.error.message }
-      : { approval_id: one.approval, outcome: dry ? 'fine' : one.state },
-  );
-  const bad = outcomes.filter((one) => 'error' in one);
-  if (bad.length > 0 && !dry) {
-    const why = bad.map(({ approval: id, error }) => `${id}: ${error.message}`).join(' ');
-    throw new ReeveError('BATCH_REFUSED', { count: outcomes.length, bad: bad.length, why, items });
-  }
-  return { done: !dry && bad.length === 0, items };
 }
 
 /** A request says little without the name of its task. */

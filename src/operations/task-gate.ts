@@ -4,6 +4,7 @@ import { agentSchema } from '../coordinator/locks/lock.ts';
 import { type Task, taskIdSchema, taskSchema } from '../coordinator/tasks/task.ts';
 import type { TaskDetail } from '../coordinator/tasks/task-view.ts';
 import { ReeveError } from '../errors.ts';
+import { REVIEWER_POLICY } from '../reviewer-policy.ts';
 import { authorOf, refuseForeignTask, rulingAnswer, rulingShape } from './approval-answers.ts';
 import { defineOperation, type Operation } from './operation.ts';
 import type { Rooms } from './rooms.ts';
@@ -180,6 +181,38 @@ export const taskGateOperations: readonly Operation[] = [
     run: async ({ rooms, caller }, { task: id, reason, ticket }) => ({
       task_id: id,
       ...(await rooms.approvals.force(id, caller.id, { reason, ticket })),
+    }),
+  }),
+  defineOperation({
+    name: 'task.override',
+    summary: 'Do without what one policy asks for; two admins must say so',
+    description:
+      'For people who cannot be reached. What the other policies ask for stays to be met. The first call asks, the same call by another admin within the hour, about the same content, does it. Both are in the audit.',
+    access: 'override',
+    input: z.object({
+      task,
+      policy: REVIEWER_POLICY.shape.policy_id.describe('Which policy'),
+      reason: z.string().min(1).max(2_000).describe('Why it cannot wait'),
+      ticket: z.string().min(1).max(200).describe('The incident'),
+    }),
+    output: z.object({
+      task_id: z.string(),
+      outcome: z.enum(['waiting', 'waived']),
+      until: z.string().optional().describe('When the second person must have agreed'),
+      first: z.string().optional().describe('Who asked for it'),
+      state: z.string().optional().describe('Where the task stands since'),
+    }),
+    errors: ['TASK_UNKNOWN', 'TASK_STATE', 'TASK_CHANGED', 'POLICY_UNKNOWN', 'OVERRIDE_DENIED'],
+    http: { method: 'POST', path: '/tasks/{task}/override' },
+    cli: {
+      words: 'task override',
+      args: ['task', 'policy'],
+      view: 'verdict',
+      examples: ['reeve task override T-1 prod-db --reason "both are on a plane" --ticket INC-7'],
+    },
+    run: async ({ rooms, caller }, { task: id, policy, reason, ticket }) => ({
+      task_id: id,
+      ...(await rooms.approvals.waive(id, policy, caller.id, { reason, ticket })),
     }),
   }),
   defineOperation({

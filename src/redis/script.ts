@@ -223,6 +223,14 @@ function decodedReply<R>(script: { readonly name: string; readonly reply: (raw: 
   }
 }
 
+/** Half a character is no text, and Redis refuses its escape. Sent as text it would become this sign as well. */
+function jsonFor(value: unknown): string {
+  const json = JSON.stringify(value);
+  return json.includes('\\ud') ? json.replace(LONE_SURROGATE, '$1\\ufffd') : json;
+}
+/** A character that is whole is not escaped, and a backslash that somebody wrote is escaped itself. */
+const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
+
 /** Adds the values in the order of their types, but not the last ones that are as usual. Runs with every call, so it makes no lists on its way. */
 function encode(
   { args: types, defaults = {} }: Pick<AnyScript, 'args' | 'defaults'>,
@@ -233,7 +241,7 @@ function encode(
   let needed = to.length;
   for (const name in types) {
     const value = byName[name];
-    to.push(types[name] === 'json' ? JSON.stringify(value) : (value as string | number));
+    to.push(types[name] === 'json' ? jsonFor(value) : (value as string | number));
     if (value !== defaults[name]) needed = to.length;
   }
   to.length = needed;

@@ -218,7 +218,7 @@ describe('at the boundary', () => {
     const { wake_us = '0' } = await room.client.hgetall(room.keys.approvalRequest(approval));
     const scripts = frozenScripts(room, Number(wake_us) + offset);
     const common = { ...room.tasks.store.common(), by: 'rob', approval };
-    const answers = [{ approval, action: 'approve', reason: '', hash: '' }];
+    const answers = [{ approval, action: 'approve', reason: '', hash: '', detail: '' }];
     const needs = (await room.client.hget(room.keys.taskApprovalStats('T-1'), 'needs')) ?? '';
     const escalate = () =>
       scripts.run(
@@ -241,7 +241,7 @@ describe('at the boundary', () => {
       );
     expect((await escalate().then(([word]) => word)) === 'EARLY').toBe(offset < 0);
     if (offset >= 0) await reset(approval);
-    const [[word = ''] = []] = await scripts.run(respond, {}, { ...common, answers, dry: 0 });
+    const [[word = ''] = []] = await scripts.run(respond, {}, { ...common, answers, dry: 0, first: 0 });
     expect(word).toBe(answered);
     expect((await escalate())[0]).toBe(escalated);
     expect(await room.state('T-1')).toBe(offset < 0 ? 'APPROVED' : 'REVIEWING');

@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AnswerOutcome } from '../../src/approvals/answers.ts';
+import type { BatchWishes } from '../../src/approvals/batch.ts';
 import type { AnswerAction } from '../../src/approvals/request.ts';
 import { configHash } from '../../src/coordinator/tasks/config-hash.ts';
 import { parseId } from '../../src/redis/ids.ts';
 import { aTask, expectSound } from '../coordinator/tasks/room.ts';
+import { until } from '../support/until.ts';
 import { type ApprovalRoom, anApprovalRoom, policy, USUAL_PEOPLE, usualTerms } from './room.ts';
 
 let room: ApprovalRoom;
@@ -208,6 +210,106 @@ describe('a batch', () => {
     room.terms.thresholds = { auto_approve: 1, medium: 2, high: 3, critical: 4 };
     expect(await batch(['T-1'])).toEqual(['APPROVAL_DENIED']);
     expect(await room.state('T-1')).toBe('REVIEWING');
+  });
+});
+
+describe('what a batch may ask for besides', () => {
+  const small = (id: string) => ({
+    resources: [{ type: parseId('resourceType', 'note'), id, mode: 'exclusive' as const }],
+  });
+  const asked = async (task: string, more = {}) => {
+    await room.draft({ task_id: task, ...small(task), ...more });
+    await room.approvals.submit(task, 'ann');
+    return { approval: await room.requestOf(task, 'ada'), action: 'approve' as const, reason: '' };
+  };
+  const answer = async (answers: Awaited<ReturnType<typeof asked>>[], wishes: BatchWishes) =>
+    (await room.approvals.answerAll('ada', answers, wishes)).map((one) =>
+      'error' in one ? one.error.message : one.state,
+    );
+
+  test('a task whose risk has risen since it was asked is refused, unless an admin skips looking', async () => {
+    const one = await asked('T-1');
+    const low = room.terms.thresholds;
+    for (const id of ['D-1', 'D-2', 'D-3', 'D-4', 'D-5']) {
+      await room.draft({ task_id: id, depends_on: [parseId('task', 'T-1')] });
+    }
+    expect(await answer([one], { isDry: true })).toEqual([expect.stringContaining('has risen from')]);
+    expect(await answer([one], {})).toEqual([expect.stringContaining('has risen from')]);
+    expect(await room.state('T-1')).toBe('REVIEWING');
+    room.terms.thresholds = { ...low, auto_approve: 1 };
+    expect(await answer([one], { skipValidation: true })).toEqual([expect.stringContaining('is not below 1')]);
+    room.terms.thresholds = low;
+    expect(await answer([one], { skipValidation: true })).toEqual(['APPROVED']);
+  });
+
+  test('what passes is handed out first, and each is audited with what was asked for', async () => {
+    await room.add({ task_id: 'F-1', origin: 'prd', priority: 1 });
+    const answers = [await asked('T-1', { priority: 9 }), await asked('T-2', { priority: 9, depends_on: ['F-1'] })];
+    expect(await answer(answers, { applyImmediately: true })).toEqual(['APPROVED', 'APPROVED']);
+    expect(await room.queue()).toEqual(['T-1', 'F-1']);
+    expect(await room.tasks.work.claim({ agent: 'ag-1' })).toMatchObject({ task: { task_id: 'T-1' } });
+    const rows = await room.client.xrange(room.keys.auditOutbox(), '-', '+');
+    const details = rows.flatMap(([, fields]) =>
+      fields.includes('detail') ? fields[fields.indexOf('detail') + 1]! : [],
+    );
+    expect(details.filter((one) => one.includes('"apply_immediately":true'))).toHaveLength(2);
+  });
+
+  test('never gets past four eyes, the content, or the state', async () => {
+    const good = await asked('T-1');
+    await room.draft({ task_id: 'T-own', ...small('own') }, 'ada');
+    await room.approvals.submit('T-own', 'ada');
+    const own = { ...good, approval: await room.requestOf('T-own', 'rob') };
+    const stale = { ...(await asked('T-3')), hash: 'f'.repeat(64) };
+    const settled = await asked('T-4');
+    await room.approve('T-4', 'rob');
+    const wishes = { skipValidation: true, applyImmediately: true };
+    const said = await room.approvals.answerAll('ada', [good, own, stale, settled], wishes);
+    expect(said.map(codeOf)).toEqual(['REVIEWING', 'APPROVAL_DENIED', 'APPROVAL_STALE', 'APPROVAL_SETTLED']);
+    expect([await room.state('T-1'), await room.state('T-own')]).toEqual(['REVIEWING', 'REVIEWING']);
+  });
+
+  test('is none or all when the connection is cut in the middle', async () => {
+    const answers = await Promise.all(['T-1', 'T-2', 'T-3'].map((task) => asked(task)));
+    const outcome = room.approvals.answerAll('ada', answers).catch(() => 'lost');
+    await room.plain.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await outcome;
+    const pinged = () => room.client.ping().catch(() => undefined);
+    await until('a connection', pinged);
+    const states = new Set(await Promise.all(['T-1', 'T-2', 'T-3'].map((task) => room.state(task))));
+    expect(states.size).toBe(1);
+  });
+});
+
+describe('doing without one policy', () => {
+  const why = { reason: 'on a plane', ticket: 'INC-2' };
+  const waive = (by: string, name = 'data') => room.approvals.waive('T-1', name, by, why);
+
+  test('takes two admins, ends the questions that only it asked, and leaves the others to be met', async () => {
+    await room.people({ id: 'eve', roles: ['admin'] });
+    room.terms.policies = [
+      policy({ policy_id: 'data', required_roles: ['dba'] }),
+      policy({ policy_id: 'admins', required_roles: ['admin'] }),
+    ];
+    await reviewed();
+    expect(await waive('ada')).toMatchObject({ outcome: 'waiting' });
+    await expect(waive('ada')).rejects.toMatchObject({ code: 'OVERRIDE_DENIED' });
+    await expect(waive('eve', 'none')).rejects.toMatchObject({ code: 'POLICY_UNKNOWN' });
+    expect(await waive('eve')).toMatchObject({ outcome: 'waived', first: 'ada', state: 'REVIEWING' });
+    const open = (await room.approvals.desk.about('T-1')).filter(({ status }) => status === 'PENDING');
+    expect(open.map(({ reviewer_id }) => reviewer_id).sort()).toEqual(['ada', 'eve']);
+    expect(await room.approve('T-1', 'ada')).toBe('APPROVED');
+    expect(await room.tasks.work.claim({ agent: 'ag-1' })).toMatchObject({ outcome: 'claimed' });
+    await room.people({ id: 'eve', roles: ['admin'], isActive: false });
+  });
+
+  test('lets it pass if nothing else is asked for, or the rest has been met already; asking for another thing is another question', async () => {
+    room.terms.policies = [policy({ policy_id: 'data', required_roles: ['dba'] })];
+    await reviewed();
+    await room.approvals.force('T-1', 'ada', why);
+    expect(await waive('eve')).toMatchObject({ outcome: 'waiting' });
+    expect(await waive('ada')).toMatchObject({ outcome: 'waived', state: 'APPROVED' });
+    expect(await room.tasks.work.claim({ agent: 'ag-1' })).toMatchObject({ outcome: 'claimed' });
   });
 });
 

@@ -42,6 +42,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'approval batch': ['CLI-batch.1'],
   'approval delegate': ['CLI-delegate.1', 'cli-other'],
   'task force-apply': ['CLI-edit', '--reason', 'down', '--ticket', 'INC-1'],
+  'task override': ['CLI-override', 'default', '--reason', 'down', '--ticket', 'INC-1'],
   'approval simulate': ['CLI-edit'],
   'delegation remove': ['cli'],
   'delegation set': ['cli-set', 'bob'],
@@ -148,7 +149,7 @@ async function prepareWork(): Promise<void> {
     });
   await writeFile(join(daemon.cwd, 'no-tasks.json'), '[]');
   await post('/tasks/import', { tasks });
-  const asked = ['approve', 'show', 'reject', 'changes', 'withdraw', 'batch', 'delegate'];
+  const asked = ['approve', 'show', 'reject', 'changes', 'withdraw', 'batch', 'delegate', 'override'];
   await post('/users', { user: 'cli-other', roles: ['reviewer'] });
   for (const name of asked) await post('/tasks', { task: `CLI-${name}`, title: name, agent: 'bot', submit: true });
   for (const name of ['edit', 'submit']) await post('/tasks', { task: `CLI-${name}`, title: name, agent: 'bot' });

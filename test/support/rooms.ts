@@ -211,7 +211,9 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
   });
   const migrate = (apply: boolean) => migrateAdeV1({ connection, keys, scripts, locks, clock }, apply);
   const audit = new Audit({ connection, keys, store });
-  const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test' });
+  const { rights } = gate;
+  const identity = createIdentityRooms({ store, connection, keys, scripts, clock, log, service: 'test', rights });
+  await rights.draw();
   const readers = createEventRooms({
     config: () => config,
     store,

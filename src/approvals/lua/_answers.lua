@@ -98,7 +98,7 @@ local function give(q, answer)
     local needs = cjson.decode(redis.call('HGET', key.taskApprovalStats(t.ade), 'needs') or '[]')
     if write_stats(t, needs, q.hash) then to = 'APPROVED' end
   end
-  audit(now_text, action, 'approval:' .. q.id, 'REVIEWING', to, 'task', t.ade, 'config_hash', q.hash, 'reason', answer.reason)
+  audit(now_text, action, 'approval:' .. q.id, 'REVIEWING', to, 'task', t.ade, 'config_hash', q.hash, 'reason', answer.reason, 'detail', answer.detail)
   if to == 'APPROVED' then
     close_requests(t, 'SUPERSEDED', by, 'enough people agreed')
     let_pass(t, 'REVIEWING', 'enough people agreed')

@@ -26,7 +26,7 @@ if args.outcome == 'ask' and is_asked(t, args.to) then return { 'CHANGED' } end
 if args.outcome == 'stay' and not escalates and v[13] == args.because then return { 'KNOWN' } end
 
 local term = { span_us = args.span_us, remind = args.remind }
-local tier = (tonumber(v[11]) or 0) + (escalates and 1 or 0)
+local tier = (tonumber(v[11]) or 0) + (escalates and args.outcome == 'ask' and 1 or 0)
 local priority = escalates and RAISED[v[6]] or v[6]
 local did = args.outcome == 'close' and 'approval:resolved' or escalates and 'approval:escalated' or 'approval:reassigned'
 local asked, status = '', 'PENDING'

@@ -81,6 +81,7 @@ export const ADE_APPROVAL_KEYS = {
       reason: 'why',
       ticket: 'reference',
       at: 'ISO 8601',
+      policy: 'the one policy to be done without; empty: all',
     },
   },
   taskComments: {
