@@ -27,7 +27,7 @@ export class Capacities {
     const lock = placeOf(agent);
     const wanted = [{ lock }];
     const args = { ...this.#scripts.common(wanted, agent), max_tasks: maxTasks, status: status ?? '' };
-    const call = () => this.#scripts.scripts.run(capacity, this.#scripts.all(wanted, agent), args);
+    const call = () => this.#scripts.scripts.run(capacity, this.#scripts.all(wanted), args);
     const [word] = await this.#scripts.run(lock, call);
     return word === 'SET' ? (await this.#reader.look(lock)).capacity : undefined;
   }

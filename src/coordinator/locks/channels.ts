@@ -1,12 +1,25 @@
 import type { Connection, RedisClient } from '../../redis/connection.ts';
 
-export type Heard = (word: string) => void;
+/** Called when one of its words is said. */
+export interface Listener {
+  readonly words: readonly string[];
+  heard(): void;
+}
+
+export interface Listening {
+  /** How often, since the channel was first listened to, someone was heard to get the lock. */
+  grants(): number;
+  stop(): void;
+}
 
 interface Channel {
-  readonly listeners: Set<Heard>;
+  readonly listeners: Map<string, Set<Listener>>;
   /** It was subscribed to; after a break of the connection that is taken up again by itself. */
   isHeard: boolean;
+  grants: number;
 }
+
+const GRANT = 'acquired:';
 
 /**
  * The locks' channels, each subscribed to once however many listen. What they say is a hint that asking may pay off:
@@ -21,22 +34,30 @@ export class LockChannels {
     this.#connection = connection;
   }
 
-  /** Resolves when words are heard from now on. Returns how to stop. */
-  async listen(name: string, heard: Heard): Promise<() => void> {
-    const channel = this.#channels.get(name) ?? { listeners: new Set(), isHeard: false };
-    channel.listeners.add(heard);
+  /** Resolves when words are heard from now on. */
+  async listen(name: string, listener: Listener): Promise<Listening> {
+    const channel = this.#channels.get(name) ?? { listeners: new Map(), isHeard: false, grants: 0 };
     this.#channels.set(name, channel);
+    for (const word of listener.words) {
+      const same = channel.listeners.get(word) ?? new Set();
+      channel.listeners.set(word, same.add(listener));
+    }
     // Also for one who finds others listening: they may not be heard yet, or not at the moment.
     if (!channel.isHeard || this.#client().status !== 'ready') {
       await this.#subscribe(name);
       channel.isHeard = true;
     }
-    return () => {
-      channel.listeners.delete(heard);
-      if (channel.listeners.size > 0 || this.#channels.get(name) !== channel) return;
-      this.#channels.delete(name);
-      void this.#unsubscribe(name);
-    };
+    return { grants: () => channel.grants, stop: () => this.#stop(name, channel, listener) };
+  }
+
+  #stop(name: string, channel: Channel, listener: Listener): void {
+    for (const word of listener.words) {
+      const same = channel.listeners.get(word);
+      if (same?.delete(listener) && same.size === 0) channel.listeners.delete(word);
+    }
+    if (channel.listeners.size > 0 || this.#channels.get(name) !== channel) return;
+    this.#channels.delete(name);
+    void this.#unsubscribe(name);
   }
 
   async #subscribe(channel: string): Promise<void> {
@@ -59,8 +80,11 @@ export class LockChannels {
     const client = this.#connection.subscriber;
     if (this.#wired.has(client)) return client;
     this.#wired.add(client);
-    const tell = (channel: string, word: string) => {
-      for (const heard of this.#channels.get(channel)?.listeners ?? []) heard(word);
+    const tell = (name: string, word: string) => {
+      const channel = this.#channels.get(name);
+      if (!channel) return;
+      if (word.startsWith(GRANT)) channel.grants++;
+      for (const listener of channel.listeners.get(word) ?? []) listener.heard();
     };
     client.on('message', tell);
     client.on('smessage', tell);

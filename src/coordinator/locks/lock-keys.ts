@@ -1,4 +1,5 @@
-import { type ExplainedKey, KEY_TABLE, type KeyName, type Keyspace } from '../../redis/keys.ts';
+import type { TaskId } from '../../redis/ids.ts';
+import { type ExplainedKey, KEY_TABLE, type KeyName, type Keyspace, type KeyspaceOptions } from '../../redis/keys.ts';
 import { type LockMode, type LockRef, parseLock, resourceLock } from './lock.ts';
 
 /** The keys of one lock. All but the last live in one Cluster slot. */
@@ -28,6 +29,13 @@ function ending(companion: KeyName, lock: KeyName): string {
 }
 
 export type LockSpeller = (lock: LockRef) => LockKeys;
+
+/** Spells a task's lock; its id was checked when it became one, and need not be again with every call. */
+export function taskLockSpeller(options: KeyspaceOptions): (id: TaskId) => string {
+  const { pattern, cluster } = KEY_TABLE.taskLock;
+  const [before, after] = (options.mode === 'cluster' ? cluster : pattern).split('<task>') as [string, string];
+  return (id) => before + id + after;
+}
 
 /** Spells the keys of locks. Only the first is joined and checked by the key table: this runs on every call. */
 export function lockSpeller(keys: Keyspace): LockSpeller {

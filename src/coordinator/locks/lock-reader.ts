@@ -27,7 +27,7 @@ export class LockReader {
   async look(lock: LockRef): Promise<Seen> {
     const wanted = [{ lock }];
     const { scripts } = this.#scripts;
-    const keys = this.#scripts.all(wanted, NOBODY);
+    const keys = this.#scripts.all(wanted);
     const { reply } = await scripts.run(inspect, keys, this.#scripts.common(wanted, NOBODY));
     return lockView(lock, reply[0] as string);
   }

@@ -1,10 +1,11 @@
 import { ReeveError } from '../../errors.ts';
 import type { EventLog } from '../../events/event-log.ts';
 import type { Connection } from '../../redis/connection.ts';
+import { parseId, type TaskId } from '../../redis/ids.ts';
 import { type Keyspace, type KeyspaceOptions, keyReader, keyspace } from '../../redis/keys.ts';
 import type { Scripts } from '../../redis/script.ts';
 import { type LockMode, type LockRef, lockName } from './lock.ts';
-import { type LockSpeller, lockOfKey, lockSpeller, shapeOf } from './lock-keys.ts';
+import { type LockSpeller, lockOfKey, lockSpeller, shapeOf, taskLockSpeller } from './lock-keys.ts';
 import type { Reply } from './scripts.ts';
 
 export interface LockScriptsOptions {
@@ -30,6 +31,7 @@ export class LockScripts {
   readonly isCluster: boolean;
   readonly #events: EventLog;
   readonly lockKeys: LockSpeller;
+  readonly taskLock: (id: TaskId) => string;
   readonly #read: ReturnType<typeof keyReader>;
 
   constructor({ connection, keyspace: spelling, scripts, events }: LockScriptsOptions) {
@@ -39,6 +41,7 @@ export class LockScripts {
     this.isCluster = spelling.mode === 'cluster';
     this.#events = events;
     this.lockKeys = lockSpeller(this.keys);
+    this.taskLock = taskLockSpeller(spelling);
     this.#read = keyReader(spelling);
   }
 
@@ -54,9 +57,9 @@ export class LockScripts {
   }
 
   /** The list of keys in the order of lua/_locks.lua. */
-  all(wanted: readonly Wanted[], agent: string): { readonly all: readonly string[] } {
-    const { isCluster, keys } = this;
-    const all = isCluster ? [] : [keys.agentLocks(agent), keys.waitFor(agent)];
+  all(wanted: readonly Wanted[]): { readonly all: readonly string[] } {
+    const { isCluster } = this;
+    const all: string[] = [];
     for (const { lock } of wanted) {
       const own = this.lockKeys(lock);
       all.push(own.lock);
@@ -70,7 +73,7 @@ export class LockScripts {
   common(wanted: readonly Wanted[], agent: string) {
     let shape = !this.isCluster ? '' : this.connection.server.major >= 7 ? '*' : '+';
     for (const { lock, mode = 'exclusive' } of wanted) shape += shapeOf(lock, mode);
-    return { shape, agent };
+    return { shape, agent: parseId('agent', agent) };
   }
 
   /** Runs a call that may be repeated; once more if its reply was lost. */

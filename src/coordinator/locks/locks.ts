@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { ReeveError } from '../../errors.ts';
 import type { RedisClient } from '../../redis/connection.ts';
+import { parseId } from '../../redis/ids.ts';
 import { Capacities, type CapacityChange } from './capacities.ts';
 import { ClusterIndexes } from './cluster-indexes.ts';
 import { type CopiesWanted, copiesOf } from './copies.ts';
+import { Lines, type Wish } from './lines.ts';
 import {
   type AcquireOutcome,
   type Capacity,
@@ -21,11 +23,20 @@ import {
 } from './lock.ts';
 import { type ListRequest, type LockPage, LockReader } from './lock-reader.ts';
 import { LockScripts, type LockScriptsOptions, NOBODY, type Wanted } from './lock-scripts.ts';
+import { LockTurns, type TaskLock } from './lock-turns.ts';
 import type { Seen } from './lock-view.ts';
 import { type DueList, type Reaped, Reaper } from './reaper.ts';
 import { type Asked, acquireOutcome, heartbeatOutcome, releaseOutcomes } from './replies.ts';
-import { acquire, heartbeat, leave, release } from './scripts.ts';
-import { type AcquireRequest, acquireTerms, heartbeatTerms, type LockLimits, patienceMs, US } from './terms.ts';
+import { acquire, heartbeat, leave, NOBODY_ALONG, release } from './scripts.ts';
+import {
+  type AcquireRequest,
+  type AcquireTerms,
+  acquireTerms,
+  heartbeatTerms,
+  type LockLimits,
+  patienceMs,
+  US,
+} from './terms.ts';
 
 export type { LockPage } from './lock-reader.ts';
 export type { Wanted } from './lock-scripts.ts';
@@ -64,6 +75,9 @@ const MAX_REAPS = 20;
  */
 export class Locks {
   readonly scripts: LockScripts;
+  /** Who of this process waits, to be called when a lock is given back here. */
+  readonly lines = new Lines();
+  readonly #turns: LockTurns;
   readonly #reader: LockReader;
   readonly #indexes: ClusterIndexes | undefined;
   readonly #reaper: Reaper;
@@ -76,6 +90,7 @@ export class Locks {
     const scripts = new LockScripts(rest);
     const reader = new LockReader(scripts);
     this.scripts = scripts;
+    this.#turns = new LockTurns(scripts, this.lines);
     this.#reader = reader;
     this.#indexes = scripts.isCluster ? new ClusterIndexes(scripts, reader) : undefined;
     this.#reaper = new Reaper(scripts, reader, this.#indexes);
@@ -93,7 +108,23 @@ export class Locks {
       const retryAfterMs = await this.#admit(asked.agent);
       if (retryAfterMs > 0) return { outcome: 'limited', retryAfterMs };
     }
-    return this.#indexes ? this.#takeInTurn(asked, request, limits) : this.#take(asked, request, limits);
+    const outcome = this.#indexes ? this.#takeInTurn(asked, request, limits) : this.#take(asked, request, limits);
+    return await outcome;
+  }
+
+  /** What whoever gives the lock back may ask on behalf of one that waits; undefined if it is not usual. */
+  async wishOf(request: AcquireRequest): Promise<Wish | undefined> {
+    const terms = acquireTerms(request, await this.#limits());
+    const asked = askedFor(request);
+    const isUsual = this.#copies.replicas === 0 && usualLock(asked, terms, this.scripts) !== undefined;
+    return isUsual ? { lock_id: asked.lockId, lease_us: terms.lease_us, purpose: terms.purpose } : undefined;
+  }
+
+  /** What came of that. */
+  granted(answer: readonly string[], request: AcquireRequest): AcquireOutcome {
+    const outcome = acquireOutcome(answer, askedFor(request));
+    if (outcome.outcome === 'overdue') throw new Error('a release answered for a lease that is over');
+    return outcome;
   }
 
   /** Renews, all or none; in a cluster one by one until one is lost. `lost` writes nothing. */
@@ -207,8 +238,11 @@ export class Locks {
   }
 
   #take(asked: Asked, request: AcquireRequest, limits: LockLimits): Promise<AcquireOutcome> {
-    const take = (on?: RedisClient) => this.#takeOn(on, asked, request, limits);
-    return this.#copies.replicas === 0 ? take() : this.#takeCopied(asked, take);
+    const terms = acquireTerms(request, limits);
+    if (this.#copies.replicas > 0) return this.#takeCopied(asked, (on) => this.#takeAlone(asked, terms, on));
+    // Whoever would wait goes by itself: those who join a line must come to it in the order in which they asked.
+    const lock = terms.wait === '' ? usualLock(asked, terms, this.scripts) : undefined;
+    return lock ? this.#takeUsual(asked, lock, terms) : this.#takeAlone(asked, terms);
   }
 
   /** A grant that a failover would undo is none: it is given back. One had before stays, whoever asks for it again. */
@@ -226,9 +260,17 @@ export class Locks {
     throw new ReeveError('LOCK_NOT_COPIED', { lock: formatLock(lockOf(asked)), copies, replicas, withinMs });
   }
 
-  async #takeOn(on: RedisClient | undefined, asked: Asked, request: AcquireRequest, limits: LockLimits) {
+  async #takeUsual(asked: Asked, lock: TaskLock, terms: AcquireTerms): Promise<AcquireOutcome> {
+    const { agent, lockId: lock_id } = asked;
+    const { lease_us, purpose } = terms;
+    const reply = await this.#turns.acquire({ lock, agent, lock_id, lease_us, purpose });
+    const outcome = acquireOutcome(reply, asked);
+    return outcome.outcome === 'overdue' ? this.#takeAlone(asked, terms) : outcome;
+  }
+
+  async #takeAlone(asked: Asked, terms: AcquireTerms, on?: RedisClient): Promise<AcquireOutcome> {
     const keys = this.#keys(asked);
-    const args = { ...this.#args(asked), ...acquireTerms(request, limits) };
+    const args = { ...this.#args(asked), ...terms };
     for (let reaps = 0; ; reaps++) {
       const reply = await this.#run(asked, () => this.scripts.scripts.run(acquire, keys, args, on));
       const outcome = acquireOutcome(reply, asked);
@@ -294,8 +336,7 @@ export class Locks {
   async #release(asked: Asked, isForgotten: boolean): Promise<readonly ReleaseOutcome[]> {
     const outcomes: ReleaseOutcome[] = [];
     for (const part of this.#parts(asked)) {
-      const args = { ...this.#args(part), forget: Number(isForgotten) };
-      const reply = await this.#run(part, () => this.scripts.scripts.run(release, this.#keys(part), args));
+      const reply = await this.#releasePart(part, isForgotten);
       outcomes.push(...releaseOutcomes(reply, part));
       // A lock that is lost but not yet swept must stay where the sweeper finds it. One that was given back before may have
       // left its entries, if that call ended halfway.
@@ -304,10 +345,19 @@ export class Locks {
     return outcomes;
   }
 
+  #releasePart(part: Asked, isForgotten: boolean): Promise<readonly string[]> {
+    const lock = isForgotten ? undefined : oneTask(part, this.scripts);
+    if (lock) return this.#turns.release({ lock, agent: part.agent, lock_id: part.lockId });
+    const args = { ...this.#args(part), forget: Number(isForgotten), ...NOBODY_ALONG };
+    const reply = this.#run(part, () => this.scripts.scripts.run(release, this.#keys(part), args));
+    for (const { lock } of part.wanted) this.lines.next(lock)?.call();
+    return reply;
+  }
+
   async #leave(lock: LockRef, agent: string, how: LeaveArgs): Promise<number | undefined> {
     const wanted = [{ lock }];
     const args = { ...this.scripts.common(wanted, agent), ...how };
-    const call = () => this.scripts.scripts.run(leave, this.scripts.all(wanted, agent), args);
+    const call = () => this.scripts.scripts.run(leave, this.scripts.all(wanted), args);
     const [word, since] = await this.scripts.run(lock, call);
     await this.#indexes?.stoppedWaiting(lock, agent);
     return word === 'LEFT' ? Number(since) : undefined;
@@ -318,8 +368,8 @@ export class Locks {
     return this.#indexes ? asked.wanted.map((each) => ({ ...asked, wanted: [each] })) : [asked];
   }
 
-  #keys({ wanted, agent }: Asked) {
-    return this.scripts.all(wanted, agent);
+  #keys({ wanted }: Asked) {
+    return this.scripts.all(wanted);
   }
 
   #args({ wanted, agent, lockId }: Asked) {
@@ -338,6 +388,15 @@ interface LeaveArgs {
   readonly cycle: string;
 }
 
+/** If it is one task's own lock, on one server. */
+function oneTask({ wanted: [one, another] }: Asked, { isCluster }: LockScripts): TaskLock | undefined {
+  return !isCluster && !another && one?.lock.kind === 'task' && one.mode !== 'shared' ? one.lock : undefined;
+}
+
+/** If it is nothing that only acquire.lua knows. */
+const usualLock = (asked: Asked, { lease_class, hold_us }: AcquireTerms, scripts: LockScripts) =>
+  lease_class === 'process' && hold_us === 0 ? oneTask(asked, scripts) : undefined;
+
 const lockOf = ({ wanted }: Asked): LockRef => (wanted[0] as Wanted).lock;
 const askedBy = ({ locks, agent, lockId }: GrantRef): Asked => ({
   wanted: locks.map((lock) => ({ lock })),
@@ -347,7 +406,7 @@ const askedBy = ({ locks, agent, lockId }: GrantRef): Asked => ({
 
 function askedFor({ locks, agent, lockId = randomUUID() }: AcquireRequest): Asked {
   const wanted = locks.length > 1 ? eachOnce(locks).sort((a, b) => inLockOrder(a.lock, b.lock)) : locks;
-  return { wanted, agent, lockId: LOCK_ID.test(lockId) ? lockId : lockIdSchema.parse(lockId) };
+  return { wanted, agent: parseId('agent', agent), lockId: LOCK_ID.test(lockId) ? lockId : lockIdSchema.parse(lockId) };
 }
 
 /** A lock that is named twice is one, and exclusive if either wish was: granted twice, its first token would be stale at once. */

@@ -68,7 +68,7 @@ export class Reaper {
     // A foreign client may have put anything there: who cannot have an index needs none cleaned.
     const owner = isId('agent', agent) ? agent : NOBODY;
     const args = { ...this.#scripts.common(wanted, agent), patience_us: LEASE_CLASSES.process.waiterMs * US };
-    const call = () => this.#scripts.scripts.run(reap, this.#scripts.all(wanted, owner), args);
+    const call = () => this.#scripts.scripts.run(reap, this.#scripts.all(wanted), args);
     const [expired, silent, line] = await this.#scripts.run(lock, call);
     await this.#indexes?.ended(lock, owner);
     await this.#indexes?.lineIs(lock, line === '1');

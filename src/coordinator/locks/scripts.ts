@@ -33,6 +33,12 @@ function words(raw: unknown): Reply<readonly string[]> {
   return { reply: raw.map(String), told: NOTHING };
 }
 
+/** One text per request. */
+function answers(raw: unknown): readonly string[] {
+  if (!Array.isArray(raw)) throw new Error('not a list');
+  return raw.map(String);
+}
+
 export const acquire = defineScript({
   file: new URL('./lua/acquire.lua', import.meta.url),
   keys: [],
@@ -41,13 +47,36 @@ export const acquire = defineScript({
   args: {
     ...COMMON,
     lock_id: 'string',
-    purpose: 'string',
     lease_us: 'number',
+    purpose: 'string',
+    wait: 'string',
     lease_class: 'string',
     hold_us: 'number',
-    wait: 'string',
+  },
+  defaults: {
+    lease_us: LEASE_CLASSES.process.leaseMs * 1000,
+    purpose: '',
+    wait: '',
+    lease_class: 'process',
+    hold_us: 0,
   },
   reply: words,
+});
+
+/** The usual acquires and releases of one turn; see lua/acquires.lua and lua/releases.lua. */
+export const acquires = defineScript({
+  file: new URL('./lua/acquires.lua', import.meta.url),
+  keys: [],
+  constants,
+  args: { asked: 'json' },
+  reply: answers,
+});
+export const releases = defineScript({
+  file: new URL('./lua/releases.lua', import.meta.url),
+  keys: [],
+  constants,
+  args: { asked: 'json' },
+  reply: answers,
 });
 
 export const heartbeat = defineScript({
@@ -59,12 +88,23 @@ export const heartbeat = defineScript({
   reply: words,
 });
 
+/** Of a release: nobody who waits asks in the same call. */
+export const NOBODY_ALONG = { next_id: '', next_lease_us: 0, next_purpose: '' } as const;
+
 export const release = defineScript({
   file: new URL('./lua/release.lua', import.meta.url),
   keys: [],
   keyList: 'all',
   constants,
-  args: { ...COMMON, lock_id: 'string', forget: 'number' },
+  args: {
+    ...COMMON,
+    lock_id: 'string',
+    forget: 'number',
+    next_id: 'string',
+    next_lease_us: 'number',
+    next_purpose: 'string',
+  },
+  defaults: { forget: 0, ...NOBODY_ALONG },
   reply: words,
 });
 

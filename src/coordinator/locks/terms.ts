@@ -34,6 +34,7 @@ export interface AcquireRequest {
 export const US = 1000;
 
 /** A request as acquire.lua takes it, within what is allowed. */
+export type AcquireTerms = ReturnType<typeof acquireTerms>;
 export function acquireTerms(request: AcquireRequest, limits: LockLimits) {
   const { leaseClass = 'process', waitMs = 0, maxHoldMs = 0 } = request;
   return {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { backOff, type Clock, jittered } from '../../clock.ts';
-import type { LockChannels } from './channels.ts';
-import type { AcquireOutcome } from './lock.ts';
+import type { Listener, Listening, LockChannels } from './channels.ts';
+import type { InLine, Wish } from './lines.ts';
+import { type AcquireOutcome, type LockRef, lockName } from './lock.ts';
 import type { AcquireRequest, Locks } from './locks.ts';
 
 export interface WaiterOptions {
@@ -16,6 +17,12 @@ export interface Patience {
 }
 
 type Queued = AcquireOutcome & { outcome: 'queued' };
+
+interface Turn {
+  readonly asked: AcquireRequest;
+  readonly leftMs: number;
+  readonly signal: AbortSignal;
+}
 
 /** Words may be missed: who waits asks again at least this often, which also keeps its place. */
 const ASK_AGAIN_MS = 2_000;
@@ -42,8 +49,9 @@ export class Waiter {
     return this.#listening(asked, async (bell) => {
       let outcome = await locks.acquire(asked);
       while (outcome.outcome === 'queued' && clock.now() < deadline && !signal.aborted) {
-        await bell.next(this.#pause(outcome, deadline - clock.now()), signal);
-        outcome = await locks.acquire({ ...asked, queued: true });
+        const again = { ...asked, queued: true };
+        const turn = { asked: again, leftMs: deadline - clock.now(), signal };
+        outcome = (await this.#turn(bell, outcome, turn)) ?? (await locks.acquire(again));
       }
       return outcome;
     });
@@ -58,14 +66,32 @@ export class Waiter {
   /** Listening begins before the first question, so that no word falls between the two. */
   async #listening<T>(asked: AcquireRequest, work: (bell: Bell) => Promise<T>): Promise<T> {
     const bell = new Bell(asked.agent, this.#options.clock);
-    // Nobody calls whoever does not stand in line.
-    const channels = asked.waitMs ? this.#channels(asked) : [];
-    const stops = await Promise.all(channels.map((channel) => this.#options.channels.listen(channel, bell.heard)));
     try {
+      // Nobody calls whoever does not stand in line.
+      if (asked.waitMs) await Promise.all(asked.locks.map(({ lock }) => this.#listen(lock, bell)));
       return await work(bell);
     } finally {
-      for (const stop of stops) stop();
+      bell.stop();
     }
+  }
+
+  async #listen(lock: LockRef, bell: Bell): Promise<void> {
+    const { channels, locks } = this.#options;
+    bell.hears(lock, await channels.listen(locks.scripts.lockKeys(lock).channel, bell));
+  }
+
+  /** Until it is called, or it is time to ask again; or it has got the lock from whoever gave it back. */
+  async #turn(bell: Bell, queued: Queued, turn: Turn): Promise<AcquireOutcome | undefined> {
+    const { locks } = this.#options;
+    const { lock } = queued.blocked;
+    const leave = locks.lines.enter(lock, bell.inLine(lock, queued.position, await locks.wishOf(turn.asked)));
+    try {
+      await bell.next(this.#pause(queued, turn.leftMs), turn.signal);
+    } finally {
+      leave();
+    }
+    const answer = await bell.answer();
+    return answer && locks.granted(answer, turn.asked);
   }
 
   async #ask(asked: AcquireRequest & { lockId: string }, bell: Bell, signal: AbortSignal): Promise<AcquireOutcome> {
@@ -77,7 +103,8 @@ export class Waiter {
     for (;;) {
       const outcome = await locks.acquire({ ...ask, waitMs: left() });
       if (outcome.outcome === 'queued') {
-        if (left() > 0) await bell.next(this.#pause(outcome, left()), signal);
+        const handed = left() > 0 && (await this.#turn(bell, outcome, { asked, leftMs: left(), signal }));
+        if (handed) return handed;
         if (signal.aborted || left() === 0) return this.#giveUp(asked, outcome, signal);
         ask = { ...asked, queued: true };
       } else if (outcome.outcome === 'evicted' && left() > 0) {
@@ -113,29 +140,56 @@ export class Waiter {
     const leaseMs = blocked.freeInMs > 0 ? blocked.freeInMs : ASK_AGAIN_MS;
     return Math.min(Math.max(Math.min(leaseMs, jittered(ASK_AGAIN_MS * 0.8)), SOONEST_MS), leftMs);
   }
-
-  #channels({ locks }: AcquireRequest): string[] {
-    return locks.map(({ lock }) => this.#options.locks.scripts.lockKeys(lock).channel);
-  }
 }
 
-/** Rings when a channel calls this agent: it is next, or the victim of a deadlock. A call that comes while nobody waits for it is kept. */
-class Bell {
-  readonly #words: readonly string[];
+/** Rings when this agent is called: it is next, or the victim of a deadlock. A call that comes while nobody waits for it is kept. */
+class Bell implements Listener {
+  readonly words: readonly string[];
   readonly #clock: Clock;
+  readonly #heard = new Map<string, Listening>();
   #rung = false;
+  #answer: Promise<readonly string[] | undefined> | undefined;
   #wake: (() => void) | undefined;
 
   constructor(agent: string, clock: Clock) {
-    this.#words = [`promoted:${agent}`, `deadlock:${agent}`];
+    this.words = [`promoted:${agent}`, `deadlock:${agent}`];
     this.#clock = clock;
   }
 
-  readonly heard = (word: string): void => {
-    if (!this.#words.includes(word)) return;
+  hears(lock: LockRef, listening: Listening): void {
+    this.#heard.set(lockName(lock), listening);
+  }
+
+  stop(): void {
+    for (const listening of this.#heard.values()) listening.stop();
+  }
+
+  heard(): void {
     this.#rung = true;
     this.#wake?.();
-  };
+  }
+
+  /** It is next when everyone before it is known to have got the lock, and nobody asks on its behalf yet. */
+  inLine(lock: LockRef, position: number, wish: Wish | undefined): InLine {
+    const listening = this.#heard.get(lockName(lock));
+    const turn = (listening?.grants() ?? 0) + position - 1;
+    return {
+      wish,
+      isNext: () => !this.#answer && listening !== undefined && listening.grants() >= turn,
+      call: () => this.heard(),
+      asked: (answer) => {
+        this.#answer = answer.catch(() => undefined);
+        void this.#answer.then(() => this.heard());
+      },
+    };
+  }
+
+  /** What was answered to who asked on its behalf; undefined if nobody did, or in vain. */
+  async answer(): Promise<readonly string[] | undefined> {
+    const answer = await this.#answer;
+    this.#answer = undefined;
+    return answer;
+  }
 
   async next(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#rung && !signal.aborted) await this.#pause(ms, signal);

@@ -14,19 +14,21 @@ local function iso_time(us)
   if seconds - of_day ~= iso_day then
     iso_day = seconds - of_day
     local days = iso_day / 86400 + 719468
-    local era = math.floor(days / 146097)
-    local day_of_era = days - era * 146097
-    local year_of_era = math.floor(
-      (day_of_era - math.floor(day_of_era / 1460) + math.floor(day_of_era / 36524) - math.floor(day_of_era / 146096)) / 365)
-    local day_of_year = day_of_era - (365 * year_of_era + math.floor(year_of_era / 4) - math.floor(year_of_era / 100))
-    local shifted_month = math.floor((5 * day_of_year + 2) / 153)
-    local day = day_of_year - math.floor((153 * shifted_month + 2) / 5) + 1
+    local day_of_era = days % 146097
+    local of_years = day_of_era - (day_of_era - day_of_era % 1460) / 1460 + (day_of_era - day_of_era % 36524) / 36524
+      - (day_of_era - day_of_era % 146096) / 146096
+    local year_of_era = (of_years - of_years % 365) / 365
+    local day_of_year = day_of_era - 365 * year_of_era - (year_of_era - year_of_era % 4) / 4 + (year_of_era - year_of_era % 100) / 100
+    local fifths = 5 * day_of_year + 2
+    local shifted_month = (fifths - fifths % 153) / 153
+    local before = 153 * shifted_month + 2
+    local day = day_of_year - (before - before % 5) / 5 + 1
     local month = shifted_month < 10 and shifted_month + 3 or shifted_month - 9
-    local year = year_of_era + era * 400 + (month <= 2 and 1 or 0)
+    local year = year_of_era + (days - day_of_era) / 146097 * 400 + (month <= 2 and 1 or 0)
     iso_date = string.format('%04d-%02d-%02dT', year, month, day)
   end
   local second = of_day % 60
   local minutes = (of_day - second) / 60
   local minute = minutes % 60
-  return string.format('%s%02d:%02d:%02d.%06dZ', iso_date, (minutes - minute) / 60, minute, second, micros)
+  return iso_date .. string.format('%02d:%02d:%02d.%06dZ', (minutes - minute) / 60, minute, second, micros)
 end

@@ -7,17 +7,19 @@ import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Locks } from '../../../src/coordinator/locks/locks.ts';
-import { acquire, release } from '../../../src/coordinator/locks/scripts.ts';
+import { acquire, acquires, release, releases } from '../../../src/coordinator/locks/scripts.ts';
 import { defineScript, type Scripts } from '../../../src/redis/script.ts';
 import { aLockRoom, asks, held, type LockRoom } from './room.ts';
 
 /**
- * The usual grants and releases are written out a second time, for speed. Here the same calls go to two houses, one of
- * which has only the general way: both must answer, write, publish and tell the same.
+ * The usual grants and releases are written out a second time, for speed, and so are those of one turn. Here the same calls go
+ * to three houses, one of which has only the general way, and one sends all it can as if it came with others: all must answer,
+ * write, publish and tell the same.
  */
 let dir: string;
 let usual: House;
 let general: House;
+let together: House;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'reeve-usual-'));
   usual = await aHouse((scripts) => scripts);
@@ -25,10 +27,10 @@ beforeAll(async () => {
   general = await aHouse((scripts) => ({
     run: (script, ...given) => scripts.run((plain.get(script) ?? script) as typeof script, ...given),
   }));
+  together = await aHouse(withOthers);
 });
 afterAll(async () => {
-  await usual?.stop();
-  await general?.stop();
+  await Promise.all([usual, general, together].map((house) => house?.stop()));
   await rm(dir, { recursive: true, force: true });
 });
 
@@ -111,34 +113,63 @@ const STORIES: Record<string, readonly Step[]> = {
 
 describe('the usual paths do what the general ones do', () => {
   test.each(Object.entries(STORIES))('%s', async (_, steps) => {
-    const [one, other] = await both(steps);
+    const [one, other, third] = await all(steps);
 
     expect(one).toEqual(other);
+    expect(third).toEqual(other);
   });
 
   test('whatever agents do', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
-        const [one, other] = await both(steps);
+        const [one, other, third] = await all(steps);
         expect(one).toEqual(other);
+        expect(third).toEqual(other);
       }),
       { numRuns: 60 },
     );
   }, 120_000);
 });
 
-/** What came of each step in either house. */
-async function both(steps: readonly Step[]): Promise<[unknown[], unknown[]]> {
-  await usual.reset();
-  await general.reset();
-  const seen: [unknown[], unknown[]] = [[], []];
-  for (const each of steps) {
-    seen[0].push([each, await usual.take(each)]);
-    seen[1].push([each, await general.take(each)]);
-  }
+/** What came of each step in each house. */
+async function all(steps: readonly Step[]): Promise<unknown[][]> {
+  const houses = [usual, general, together];
+  await Promise.all(houses.map((house) => house.reset()));
+  const seen: unknown[][] = houses.map(() => []);
+  for (const each of steps) for (const [n, house] of houses.entries()) seen[n]?.push([each, await house.take(each)]);
   return seen;
 }
 
+/** Usual requests go to the script for those of one turn first, and alone only if it has no answer. */
+function withOthers(scripts: Scripts): Scripts {
+  const first = async (script: unknown, lock: string, args: Asked): Promise<string | undefined> => {
+    if (args.shape !== 'tx') return undefined;
+    const request = [lock, args.agent, args.lock_id];
+    if (script === release && args.forget === 0) return (await scripts.run(releases, {}, { asked: request }))[0];
+    if (script !== acquire || args.lease_class !== 'process' || args.hold_us !== 0 || args.wait.startsWith('again'))
+      return undefined;
+    const asked = [...request, String(args.lease_us), args.purpose];
+    return (await scripts.run(acquires, {}, { asked }))[0];
+  };
+  return {
+    run: async (script, keys, args, on) => {
+      const [lock] = (keys as { all?: readonly string[] }).all ?? [];
+      const answer = lock && (await first(script, lock, args as unknown as Asked));
+      return answer ? script.reply(answer) : scripts.run(script, keys, args, on);
+    },
+  };
+}
+interface Asked {
+  readonly shape: string;
+  readonly agent: string;
+  readonly lock_id: string;
+  readonly lease_us: number;
+  readonly purpose: string;
+  readonly wait: string;
+  readonly lease_class: string;
+  readonly hold_us: number;
+  readonly forget: number;
+}
 interface House {
   /** Does it; answers what came of it: the outcome, what was published, and everything that Redis holds. */
   take(step: Step): Promise<unknown>;
@@ -197,7 +228,7 @@ async function doneBy(locks: Locks, room: LockRoom, each: Step): Promise<unknown
   }
 }
 
-/** The houses do the same, but not in the same microsecond. */
+/** They do the same, but not in the same microsecond. */
 const timeless = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value ?? null)

@@ -2,16 +2,22 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { LockChannels } from '../../../src/coordinator/locks/channels.ts';
 import { parseLock } from '../../../src/coordinator/locks/lock.ts';
-import type { AcquireRequest } from '../../../src/coordinator/locks/locks.ts';
+import { type AcquireRequest, Locks } from '../../../src/coordinator/locks/locks.ts';
 import { Waiter } from '../../../src/coordinator/locks/waiter.ts';
+import { ReeveError } from '../../../src/errors.ts';
 import { until } from '../../support/until.ts';
+import { complaints } from './invariants.ts';
 import { aLockRoom, asks, held, type LockRoom, wanted } from './room.ts';
 
 let room: LockRoom;
 let ask: ReturnType<typeof asks>;
 let channels: LockChannels;
+/** The locks as another daemon has them: nobody there knows who waits here. */
+let elsewhere: Locks;
 beforeAll(async () => {
   room = await aLockRoom();
+  const { connection, scripts, events } = room;
+  elsewhere = new Locks({ connection, scripts, events, keyspace: { mode: 'standalone' }, limits: () => room.limits });
   ask = asks(room.locks);
   channels = new LockChannels(room.connection);
 });
@@ -57,15 +63,99 @@ const waiting = (
 const inLine = async (count: number) =>
   until('the line', async () => (await room.locks.inspect(parseLock(JOB))).waiters.length === count);
 
-test('gets the lock by the call of the one who gives it back, without asking in between', async () => {
+test('gets the lock by the call of one who gives it back elsewhere, without asking in between', async () => {
   await ask('ann', JOB);
   const { clock, sleeping } = patientClock();
   const got = waiting('bob', JOB, clock);
   await until('bob pauses', () => sleeping.size === 1);
 
-  await room.locks.release(held('ann', JOB));
+  await elsewhere.release(held('ann', JOB));
 
   expect(await got).toMatchObject({ outcome: 'granted' });
+});
+
+const callsOfScripts = async () => {
+  const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await room.connection.commands.info('commandstats')) ?? [];
+  return Number(calls);
+};
+
+test('gets the lock in the very call of one who gives it back here', async () => {
+  await ask('ann', JOB);
+  const { clock, sleeping } = patientClock();
+  const got = waiting('bob', JOB, clock, { purpose: 'mine', leaseMs: 50_000 });
+  const later = waiting('cyd', JOB, clock);
+  await until('both pause', () => sleeping.size === 2);
+  await room.connection.commands.config('RESETSTAT');
+
+  expect(await room.locks.release(held('ann', JOB))).toMatchObject([{ outcome: 'released' }]);
+
+  expect(await got).toMatchObject({ outcome: 'granted', lockId: 'bob-1', again: false, grants: [{ agent: 'bob' }] });
+  expect(await callsOfScripts()).toBe(1);
+  const { holders, waiters, token } = await room.locks.inspect(parseLock(JOB));
+  expect(holders).toMatchObject([{ agent: 'bob', purpose: 'mine', token, state: 'live' }]);
+  expect(waiters).toMatchObject([{ agent: 'cyd' }]);
+  expect((await room.told()).slice(-3)).toEqual([`released ${JOB} ann`, `promoted ${JOB} bob`, `acquired ${JOB} bob`]);
+  expect(await complaints(room)).toEqual([]);
+  expect(await room.connection.commands.smembers(room.keys.waitFor('bob'))).toEqual([]);
+  await room.locks.release(held('bob', JOB));
+  expect(await later).toMatchObject({ outcome: 'granted' });
+  expect(await room.connection.commands.exists(room.keys.waitedLocks())).toBe(0);
+});
+
+test('does not get the lock from its neighbour while somebody elsewhere is before it', async () => {
+  await ask('ann', JOB);
+  await asks(elsewhere)('eve', JOB, { waitMs: WAIT_MS });
+  const { clock, sleeping } = patientClock();
+  const got = waiting('bob', JOB, clock);
+  await until('bob pauses', () => sleeping.size === 1);
+  await room.connection.commands.config('RESETSTAT');
+  await room.locks.release(held('ann', JOB));
+  expect(await callsOfScripts()).toBe(1);
+
+  expect(await asks(elsewhere)('eve', JOB, { waitMs: WAIT_MS, queued: true })).toMatchObject({ outcome: 'granted' });
+  await elsewhere.release(held('eve', JOB));
+  expect(await got).toMatchObject({ outcome: 'granted' });
+});
+
+test('keeps what it was handed although it was told to stop at that moment', async () => {
+  await ask('ann', JOB);
+  const { clock, sleeping } = patientClock();
+  const stop = new AbortController();
+  const got = waiting('bob', JOB, clock, {}, stop.signal);
+  await until('bob pauses', () => sleeping.size === 1);
+  const released = room.locks.release(held('ann', JOB));
+  stop.abort(new Error('enough'));
+
+  expect(await got).toMatchObject({ outcome: 'granted' });
+  await released;
+  expect((await room.locks.inspect(parseLock(JOB))).holders).toMatchObject([{ agent: 'bob' }]);
+});
+
+test('asks for itself when the answer to the one who asked for it was lost', async () => {
+  const { connection, scripts, events } = room;
+  const losing: typeof scripts = {
+    run: async (script, ...rest) => {
+      const reply = await scripts.run(script, ...rest);
+      if (script.name === 'release.lua' && lose-- > 0) throw new ReeveError('REDIS_REPLY_UNKNOWN', { address: 'test' });
+      return reply;
+    },
+  };
+  let lose = 2;
+  const locks = new Locks({
+    connection,
+    scripts: losing,
+    events,
+    keyspace: { mode: 'standalone' },
+    limits: () => room.limits,
+  });
+  await asks(locks)('ann', JOB);
+  const { clock, sleeping } = patientClock();
+  const got = new Waiter({ locks, channels, clock }).acquire({ agent: 'bob', locks: wanted(JOB), waitMs: WAIT_MS });
+  await until('bob pauses', () => sleeping.size === 1);
+
+  await expect(locks.release(held('ann', JOB))).rejects.toMatchObject({ code: 'REDIS_REPLY_UNKNOWN' });
+
+  expect(await got).toMatchObject({ outcome: 'granted', again: true });
 });
 
 test('hands over among five hundred with one call to each', async () => {
@@ -85,8 +175,7 @@ test('hands over among five hundred with one call to each', async () => {
   await Promise.all(all);
 
   expect(order).toEqual(Array.from({ length: 500 }, (_, n) => n));
-  const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await room.connection.commands.info('commandstats')) ?? [];
-  expect(Number(calls)).toBeLessThan(500 * 2 + 20);
+  expect(await callsOfScripts()).toBeLessThan(500 * 2 + 20);
 }, 60_000);
 
 test('gets the lock although the call was missed', async () => {
@@ -95,7 +184,7 @@ test('gets the lock although the call was missed', async () => {
   const got = waiting('bob', JOB, clock);
   await until('bob pauses', () => sleeping.size === 1);
   await room.connection.subscriber.unsubscribe();
-  await room.locks.release(held('ann', JOB));
+  await elsewhere.release(held('ann', JOB));
   wake();
   expect(await got).toMatchObject({ outcome: 'granted' });
   channels = new LockChannels(room.connection);
@@ -109,7 +198,7 @@ test('is not fooled by a forged call', async () => {
   await room.redis.client().publish('ade:lock:task:t-1:channel', 'promoted:bob');
   await until('bob asked and pauses again', () => sleeping.size === 1);
   expect((await room.locks.inspect(parseLock(JOB))).holders).toMatchObject([{ agent: 'ann' }]);
-  await room.locks.release(held('ann', JOB));
+  await elsewhere.release(held('ann', JOB));
   expect(await got).toMatchObject({ outcome: 'granted' });
 });
 

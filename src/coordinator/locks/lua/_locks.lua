@@ -1,6 +1,6 @@
 -- The locks that a call names, as items, and what is read of them. Every script over locks takes its keys in one order:
---   on one server: the agent's index and waitfor, then per lock its own key, and of resources their type's index; what
---   accompanies a lock has its name and an ending;
+--   on one server: per lock its own key, and of resources their type's index; what accompanies a lock has its name and an
+--   ending, and what the agent has follows from args.agent;
 --   in a cluster, where every key must be named and the lists live in other slots, so that the caller keeps them, as
 --   supersets, before a grant and after a release: per lock: lock, queue, waiters, fence, channel; of capacity also leases
 -- and these arguments:
@@ -19,8 +19,8 @@ local items = {}
 do
   local all, at = keys.all, 0
   if whole then
-    registry, waiting, stream, index, waitfor = const.registry, const.waiting, const.events, all[1], all[2]
-    at = 2
+    registry, waiting, stream = const.registry, const.waiting, const.events
+    index, waitfor = key.agentLocks(args.agent), key.waitFor(args.agent)
   end
   for i = whole and 1 or 2, #shape, 2 do
     local kind = string.sub(shape, i, i)

@@ -9,7 +9,7 @@
 -- Outcomes: GRANTED again acquired_at expires_at token… · QUEUED n position since expected_ms · HELD n · FULL n depth
 --   EXPIRED n agent… (call reap for them, then ask again) · SPENT n · REFUSED n why · DEADLOCK n since cycle · EVICTED
 --   n is the lock that decided. After QUEUED and HELD follow: waiting, free_in_ms, and four texts per holder.
--- @include _usual-grant.lua
+-- @include _usual-acquire.lua
 -- @include _locks.lua
 -- @include _holders.lua
 -- @include _grant.lua

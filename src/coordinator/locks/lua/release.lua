@@ -2,8 +2,9 @@
 -- lost meanwhile is left as it is.
 --   args.agent, args.lock_id
 --   args.forget   1: as if it had never been granted, for a caller that could not get the rest; the lock_id stays usable
--- Outcomes: one word per lock: RELEASED · ALREADY · LOST
--- @include _usual-release.lua
+--   args.next_id, args.next_lease_us, args.next_purpose   what a waiter asks that comes along with this call, if it is next
+-- Outcomes: one word per lock: RELEASED · ALREADY · LOST; after it, what acquire.lua answers who came along and got it
+-- @include _usual-give-back.lua
 -- @include _locks.lua
 -- @include _holders.lua
 -- @include _queue.lua
