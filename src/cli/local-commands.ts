@@ -60,6 +60,9 @@ export const LOCAL_COMMANDS: readonly LocalCommand[] = [
   {
     words: 'mcp',
     summary: 'Serve the tools of a running daemon over MCP on standard input and output',
+    options: [
+      text('--agent', 'agent', 'who works (REEVE_AGENT). Default: whom the token names, else a name for this process'),
+    ],
     examples: ['claude mcp add reeve -- reeve mcp', 'reeve mcp --url http://127.0.0.1:7420'],
     exits: [0, 2, 8],
     asks: true,

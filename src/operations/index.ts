@@ -4,6 +4,7 @@ import { approvalOperations } from './approvals.ts';
 import { assetTroubleOperations } from './asset-trouble.ts';
 import { assetOperations } from './assets.ts';
 import { auditOperations } from './audit.ts';
+import { changeOperations } from './changes.ts';
 import { delegationOperations } from './delegations.ts';
 import { eventOperations } from './events.ts';
 import { executionOperations } from './executions.ts';
@@ -38,6 +39,7 @@ export const operations: readonly Operation[] = [
   ...executionOperations,
   ...taskOperations,
   ...taskGateOperations,
+  ...changeOperations,
   ...approvalOperations,
   ...policyOperations,
   ...delegationOperations,

@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { agentSchema } from '../coordinator/locks/lock.ts';
 import { PERMISSIONS } from '../identity/permissions.ts';
 import { briefing } from '../system/briefing.ts';
 import { isHealthy } from '../system/doctor.ts';
 import { defineOperation, type Operation } from './operation.ts';
-import { boardShape } from './task-answers.ts';
+import { boardShape, countsShape } from './task-answers.ts';
 
 const facts = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
 
@@ -139,11 +140,15 @@ export const systemOperations: readonly Operation[] = [
     name: 'system.briefing',
     summary: 'Brief an agent: who it is here, what there is, how to work',
     access: 'read',
-    input: nothing,
+    input: z.object({ agent: agentSchema.optional().describe('Which agent; default: who asks') }),
     output: z.object({
       you: z.string(),
       project: z.string(),
       state: z.string(),
+      work: countsShape,
+      yours: z
+        .array(z.object({ task_id: z.string(), title: z.string(), expires_at: z.string() }))
+        .describe('Tasks that you have a lease on'),
       rules: z.array(z.string()),
       commands: z.array(z.object({ command: z.string(), does: z.string() })),
       next: z.string(),
@@ -158,13 +163,16 @@ export const systemOperations: readonly Operation[] = [
       readOnly: true,
       idempotent: true,
     },
-    run: async ({ rooms, caller, operations }) =>
-      briefing(
-        await rooms.system.status(),
-        caller.id,
-        operations
-          .filter(({ access }) => PERMISSIONS[access].agent !== 'no')
-          .map(({ cli, summary }) => ({ command: `reeve ${cli.words}`, does: summary })),
-      ),
+    run: async ({ rooms, caller, operations }, { agent = caller.id }) => {
+      const [status, work, yours] = await Promise.all([
+        rooms.system.status(),
+        rooms.tasks.views.progress(),
+        rooms.tasks.views.heldBy(agent),
+      ]);
+      const commands = operations
+        .filter(({ access }) => PERMISSIONS[access].agent !== 'no')
+        .map(({ cli, summary }) => ({ command: `reeve ${cli.words}`, does: summary }));
+      return briefing(status, { you: agent, work, yours }, commands);
+    },
   }),
 ];

@@ -58,6 +58,11 @@ export class System {
     return { ready, draining, dependencies };
   }
 
+  /** Where this daemon is reached. */
+  get address(): string {
+    return this.#options.address();
+  }
+
   async status() {
     const { ready, draining, dependencies } = await this.readiness();
     const degraded = dependencies.some(({ ok }) => !ok);

@@ -63,6 +63,8 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     ['beat', 'done', 'drop', 'start'].map((verb) => [verb, [`CLI-${verb}`, '--agent', `cli-${verb}`]]),
   ),
+  submit: ['CLI-changing', '--agent', 'cli-changing', '--preview', 'more', '--reason', 'it is wanted'],
+  await: ['CLI-changing'],
   output: ['CLI-output', 'all went well', '--agent', 'cli-output'],
   'rolled-back': ['CLI-rolled-back', '--agent', 'cli-rolled-back', '--outcome', 'done'],
   stash: ['CLI-stash', 'before', '--agent', 'cli-stash'],
@@ -139,6 +141,7 @@ async function prepareWork(): Promise<void> {
     'rolled-back',
     'stash',
     'kept',
+    'changing',
   ];
   const tasks = ['1', ...verbs].map((name) => ({ task_id: `CLI-${name}`, title: name, priority: 9 }));
   const post = (path: string, body: unknown, method = 'POST') =>

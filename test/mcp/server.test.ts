@@ -131,7 +131,7 @@ describe('over standard input and output', () => {
     const answer = await client.callTool({ name: 'get_briefing', arguments: {} });
 
     expect(listed.map(({ name }) => name).toSorted()).toEqual(tools(operations as typeof offered));
-    expect(answer.structuredContent).toMatchObject({ you: 'local', state: 'ready' });
+    expect(answer.structuredContent).toMatchObject({ you: expect.stringMatching(/^mcp-/), state: 'ready' });
   });
 
   test('a daemon that has gone away is an answer with a code', async () => {

@@ -1,22 +1,25 @@
+import { hostname } from 'node:os';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { EXIT } from '../../error-catalogue.ts';
+import { LOCAL_USER } from '../../identity/caller.ts';
 import { mcpServer } from '../../mcp/server.ts';
 import { operations } from '../../operations/index.ts';
-import { daemonOf } from '../client.ts';
+import { type Client, daemonOf } from '../client.ts';
 import type { CommandModule } from '../main.ts';
 
 /** Each call goes to the daemon over HTTP; standard output belongs to the protocol. It ends when the client hangs up. */
-export const run: CommandModule['run'] = async ({ flags }, _output, { manifest, env, cwd, signal }) => {
+export const run: CommandModule['run'] = async ({ flags, input }, _output, { manifest, env, cwd, signal }) => {
   const find = () => daemonOf(flags, { env, cwd });
   await (await find()).ask({ method: 'GET', path: '//healthz', input: {}, signal });
+  const who = given(input.agent) ?? env.REEVE_AGENT ?? (await ownName(await find()));
   const served = serveStdio(() =>
-    mcpServer({ operations, version: manifest.version }, async ({ http: { method, path } }, input, callSignal) => {
+    mcpServer({ operations, version: manifest.version, who }, async ({ http: { method, path } }, asked, callSignal) => {
       // Found anew for each call: the daemon may have been restarted at another address.
       const client = await find();
       const { answer } = await client.ask({
         method,
         path,
-        input: input as Record<string, unknown>,
+        input: asked as Record<string, unknown>,
         signal: callSignal,
       });
       return answer;
@@ -32,3 +35,14 @@ export const run: CommandModule['run'] = async ({ flags }, _output, { manifest, 
   process.stdin.destroy();
   return signal.aborted ? EXIT.interrupted : EXIT.ok;
 };
+
+const given = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+/** Whoever the token says; where nobody needs one, each client is somebody of its own. */
+async function ownName(client: Client): Promise<string> {
+  const { answer } = await client.ask({ method: 'GET', path: '/sessions/current', input: {} });
+  const { user } = answer as { user: string };
+  if (user !== LOCAL_USER) return user;
+  const host = hostname().replace(/[^A-Za-z0-9._-]/g, '-');
+  return `mcp-${host.slice(0, 64)}-${process.pid}`;
+}

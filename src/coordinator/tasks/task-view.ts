@@ -163,6 +163,19 @@ export class TaskViews {
     return [...(await this.tasks(ids)).values()];
   }
 
+  /** What an agent has a lease on, and until when. */
+  async heldBy(agent: string): Promise<{ task_id: string; title: string; expires_at: string }[]> {
+    const { connection, keys } = this.#store;
+    const ids = await connection.commands.hkeys(keys.agentClaims(agent));
+    const tasks = await this.tasks(ids);
+    return Promise.all(
+      ids.sort().map(async (id) => {
+        const ends = await connection.commands.hget(keys.taskLock(this.#store.adeId(id)), 'expires_at');
+        return { task_id: id, title: tasks.get(id)?.title ?? '', expires_at: ends ?? '' };
+      }),
+    );
+  }
+
   async progress(): Promise<Record<ProgressField, number>> {
     const { connection, keys } = this.#store;
     const counts = await connection.commands.hmget(keys.taskCounts(), ...PROGRESS);
