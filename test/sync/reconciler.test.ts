@@ -334,9 +334,13 @@ describe('a sync', () => {
     github.repo.commit({ 'prompts/a.yaml': aManifest('a') });
     await room.run();
     github.repo.commit({ 'prompts/a.yaml': aManifest('a', 'permissions: [shell]\n') });
-    await room.run();
+    const { holds } = await room.run();
     expect(await room.sync.statusOf('main')).toMatchObject({ state: 'held' });
     const [hold] = await room.registry.holds();
+    expect(holds).toEqual([{ id: hold!.id, kind: 'permission-widening', says: hold!.says }]);
+    // It is told once, however many syncs it waits.
+    github.repo.commit({ 'prompts/b.yaml': aManifest('b') });
+    expect(await room.run()).not.toHaveProperty('holds');
     await room.registry.release(hold!.id, 'ann', 'it may');
     expect(await room.run()).toMatchObject({ outcome: 'published' });
     expect(await room.sync.statusOf('main')).toMatchObject({ state: 'idle' });
