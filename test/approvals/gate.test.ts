@@ -64,6 +64,15 @@ describe('a task of the API', () => {
   });
 });
 
+test('whoever submits it for another is not asked about it, and if nobody else is there it is refused', async () => {
+  await room.draft('T-1');
+  const { requests } = await room.approvals.submit('T-1', 'ada');
+  expect(requests.map(({ reviewer }) => reviewer)).not.toContain('ada');
+  room.terms.policies = [policy({ policy_id: 'admins', required_roles: ['admin'] })];
+  await room.draft('T-2');
+  await expect(room.approvals.submit('T-2', 'ada')).rejects.toMatchObject({ code: 'NOBODY_TO_ASK' });
+});
+
 test('an edit voids the votes, and what was agreed to is not what is handed out any more', async () => {
   room.terms.policies = [policy({ policy_id: 'two', min_approvers: 2 })];
   await room.draft('T-1');

@@ -209,6 +209,22 @@ describe('a run', () => {
     await observer.del(one);
   });
 
+  test.each([
+    ['half a character', 'a\ud800b', 'a\ufffdb'],
+    ['its other half', '\udc00', '\ufffd'],
+    ['a whole one', '😀', '😀'],
+    ['what looks like one', '\\ud800 \\\\ud800', '\\ud800 \\\\ud800'],
+  ])('takes %s in JSON as it takes it in a text', async (_, given, taken) => {
+    const { scripts } = await aRoom();
+    const script = defineScript({
+      file: await lua('return { args.facts.text, args.text }'),
+      keys: [],
+      args: { facts: 'json', text: 'string' },
+      reply: (raw) => raw,
+    });
+    expect(await scripts.run(script, {}, { facts: { text: given }, text: given })).toEqual([taken, taken]);
+  });
+
   test('may change an argument for what follows, and reads a constant number', async () => {
     const { scripts } = await aRoom();
     const script = defineScript({
