@@ -4,7 +4,7 @@ import type { ClaimOutcome, Late, LeaseRef, Unknown } from '../coordinator/tasks
 import type { WorkResult } from '../coordinator/tasks/result.ts';
 import { STATIONS } from '../coordinator/tasks/station.ts';
 import { TASK_STATES, taskSchema, WORK_STATUSES } from '../coordinator/tasks/task.ts';
-import type { TaskDetail, TaskRow } from '../coordinator/tasks/task-view.ts';
+import type { TaskDetail } from '../coordinator/tasks/task-view.ts';
 import { ReeveError, reason } from '../errors.ts';
 import type { Rooms } from './rooms.ts';
 
@@ -74,8 +74,6 @@ export const detailShape = z
     late_results: z.array(z.unknown()),
   })
   .meta({ id: 'TaskDetail' });
-
-export const rowAnswer = (row: TaskRow) => row;
 
 export const countsShape = z.object({
   total: z.int(),

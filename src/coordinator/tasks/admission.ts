@@ -1,7 +1,6 @@
 import { encodeId, isId } from '../../redis/ids.ts';
 import { laneOf } from '../agents/matcher.ts';
 import { lockIdIn, resourceClaims } from './collisions.ts';
-import type { Phase } from './station.ts';
 import type { Task } from './task.ts';
 
 /** What admit.lua and amend.lua take of a task's content. */
@@ -112,5 +111,3 @@ export function rankOf(urgency: number): number {
 const STEPS = 16;
 /** With 32 bits of age it must stay below 2^53. */
 const HALF = 2 ** 19;
-
-export const isEnded = (phase: Phase): boolean => phase !== 'open' && phase !== 'running';

@@ -10,7 +10,7 @@ import { parseLock } from '../locks/lock.ts';
 import type { Locks } from '../locks/locks.ts';
 import type { Due } from './overdue.ts';
 import { adoptedResult } from './result.ts';
-import { reconcile } from './scripts.ts';
+import { drifted, reconcile } from './scripts.ts';
 import { WORK_STATUSES, type WorkStatus } from './task.ts';
 import type { Tasks } from './tasks.ts';
 import { RAW } from './work.ts';
@@ -41,7 +41,13 @@ export interface Reconciled extends Due {
 const PERIOD_MS = 1_000;
 /** Tasks that nobody works on, and keys that should not be there, are looked at every so many times. */
 const WHOLE_EVERY = 3;
+/** Looked at together: Redis does nothing else meanwhile. */
 const SLICE = 500;
+/** Of all tasks, so many slices each time. */
+const SLICES = 4;
+const SCANNED = 5_000;
+/** Whoever took a task from the list may write its status long after it went to somebody else. */
+const WATCHED_MS = 600_000;
 /** A plain client writes the status first and the result right after; it is given this long. */
 const RESULT_MS = 2_000;
 
@@ -52,7 +58,9 @@ export class Reconciler {
   readonly #finishedAt = new Map<string, number>();
   readonly #told = new Set<string>();
   #cursor = '0';
-  #taskCursor = '0';
+  #from = 0;
+  /** Tasks that plain clients had in hand, and until when each is looked at every time. */
+  readonly #watched = new Map<string, number>();
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
@@ -92,14 +100,14 @@ export class Reconciler {
     return tasks.store.scripts.run(reconcile, {}, { ...tasks.store.common(), ...lease });
   }
 
-  /** Tasks that are worked on each time; of all the others a slice at a time. */
+  /** Tasks that are worked on, and those that plain clients had, each time; of all the others some slices at a time. */
   async #statuses(isBrief: boolean) {
     const { tasks } = this.#options;
     const { connection, keys } = tasks.store;
     const redis = connection.commands;
     const running = await redis.zrange(keys.runningTasks(), '0', '-1');
-    const slice = isBrief ? [] : await this.#slice();
-    const ids = [...new Set([...running, ...slice])];
+    const others = isBrief ? [] : await this.#drifted();
+    const ids = [...new Set([...running, ...this.#stillWatched(), ...others])];
     const adopted: string[] = [];
     const reverted: string[] = [];
     if (ids.length === 0) return { adopted, reverted };
@@ -108,6 +116,7 @@ export class Reconciler {
     for (const [at, id] of ids.entries()) {
       const [status, agent, lockId] = records[at] as (string | null)[];
       const word = said[at] ?? '';
+      if (agent?.startsWith(RAW) && isRunning(status)) this.#watch(id);
       if (!status || word === status) continue;
       const isAdopted = await this.#adopt(id, word, {
         status: status as WorkStatus,
@@ -123,44 +132,59 @@ export class Reconciler {
     return { adopted, reverted };
   }
 
-  async #slice(): Promise<string[]> {
-    const { connection, keys } = this.#options.tasks.store;
-    const [next, found] = await connection.commands.zscan(keys.knownTasks(), this.#taskCursor, 'COUNT', SLICE);
-    this.#taskCursor = next;
-    return found.filter((_, at) => at % 2 === 0);
+  async #drifted(): Promise<string[]> {
+    const { scripts } = this.#options.tasks.store;
+    const found: string[] = [];
+    for (let slice = 0; slice < SLICES; slice++) {
+      const [[count] = [], ids = []] = await scripts.run(drifted, {}, { from: this.#from, count: SLICE });
+      found.push(...ids);
+      this.#from = Number(count) < SLICE ? 0 : this.#from + SLICE;
+      if (this.#from === 0) break;
+    }
+    return found;
+  }
+
+  #watch(task: string): void {
+    this.#watched.set(task, this.#options.clock.now() + WATCHED_MS);
+  }
+
+  #stillWatched(): string[] {
+    const now = this.#options.clock.now();
+    for (const [task, until] of this.#watched) if (until < now) this.#watched.delete(task);
+    return [...this.#watched.keys()];
   }
 
   /** True: believed. False: not. Undefined: not yet. */
   async #adopt(task: string, word: string, truth: Truth): Promise<boolean | undefined> {
     const { tasks } = this.#options;
     if (!WORK_STATUSES.includes(word as WorkStatus)) return false;
-    const isRunning = truth.status === 'assigned' || truth.status === 'in_progress';
-    if (isRunning && !truth.agent.startsWith(RAW)) return false;
-    if (!isRunning && truth.status !== 'pending' && truth.status !== 'blocked') return false;
+    const runs = isRunning(truth.status);
+    if (runs && !truth.agent.startsWith(RAW)) return false;
+    if (!runs && truth.status !== 'pending' && truth.status !== 'blocked') return false;
     const by = 'a plain client';
     switch (word) {
       case 'assigned':
       case 'in_progress':
-        if (!isRunning) await tasks.judge(task, { to: 'running', unlessEnded: true }, by);
+        if (!runs) await tasks.judge(task, { to: 'running', unlessEnded: true }, by);
         else if (word === 'in_progress') await tasks.work.report({ task, agent: truth.agent, lockId: truth.lockId });
         await this.#renew(task, truth);
         return true;
       case 'completed':
-        return this.#completed(task, truth, isRunning);
+        return this.#completed(task, truth, runs);
       case 'failed': {
         const error = await this.#errorOf(task);
-        if (!isRunning) await tasks.judge(task, { to: 'failed', unlessEnded: true }, by, error);
+        if (!runs) await tasks.judge(task, { to: 'failed', unlessEnded: true }, by, error);
         else await tasks.work.fail({ task, agent: truth.agent, lockId: truth.lockId }, { error });
         return true;
       }
       default:
-        if (!isRunning) return false;
+        if (!runs) return false;
         await tasks.work.drop({ task, agent: truth.agent, lockId: truth.lockId }, 'a plain client gave it back');
         return true;
     }
   }
 
-  async #completed(task: string, { agent, lockId }: Truth, isRunning: boolean): Promise<boolean | undefined> {
+  async #completed(task: string, { agent, lockId }: Truth, runs: boolean): Promise<boolean | undefined> {
     const { tasks, clock } = this.#options;
     const { connection, keys } = tasks.store;
     const text = await unlessWrongType(connection.commands.get(keys.taskResult(task)), null);
@@ -168,8 +192,8 @@ export class Reconciler {
     this.#finishedAt.set(task, since);
     if (text === null && clock.now() - since < RESULT_MS) return undefined;
     this.#finishedAt.delete(task);
-    if (!isRunning) await tasks.judge(task, { to: 'running', unlessEnded: true }, 'a plain client');
-    const owner = isRunning ? { agent, lockId } : { agent: `${RAW}${task}`, lockId: undefined };
+    if (!runs) await tasks.judge(task, { to: 'running', unlessEnded: true }, 'a plain client');
+    const owner = runs ? { agent, lockId } : { agent: `${RAW}${task}`, lockId: undefined };
     await tasks.work.complete({ task, ...owner }, adoptedResult(text), { isRaw: true });
     return true;
   }
@@ -199,7 +223,7 @@ export class Reconciler {
     const { connection, project } = tasks.store;
     const redis = connection.commands;
     if (!('scan' in redis)) return [];
-    const [next, found] = await redis.scan(this.#cursor, 'MATCH', `${project}:*`, 'COUNT', SLICE);
+    const [next, found] = await redis.scan(this.#cursor, 'MATCH', `${project}:*`, 'COUNT', SCANNED);
     this.#cursor = next;
     const drifted: string[] = [];
     for (const key of found) {
@@ -239,6 +263,7 @@ export class Reconciler {
 }
 
 const DAY = 86_400;
+const isRunning = (status: string | null | undefined): boolean => status === 'assigned' || status === 'in_progress';
 
 interface Truth {
   readonly status: WorkStatus;

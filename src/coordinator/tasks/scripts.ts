@@ -186,3 +186,9 @@ export const page = defineScript({
   args: { score: 'string', member: 'string', count: 'number' },
   reply: words,
 });
+export const drifted = defineScript({
+  file: new URL('./lua/drifted.lua', import.meta.url),
+  keys: [],
+  args: { from: 'number', count: 'number' },
+  reply: lists,
+});

@@ -44,25 +44,6 @@ export const STATUSES_OF: Readonly<Record<TaskState, readonly WorkStatus[]>> = {
   CANCELLED: ['failed'],
 };
 
-/** What a state alone does not say. */
-export interface Circumstances {
-  /** Open dependencies, a pause, a back-off, quarantine: anything that keeps an approved task from the queue. */
-  readonly isHeld: boolean;
-  /** The agent has said that it works. */
-  readonly hasStarted: boolean;
-}
-
-/** The status plain clients see: always one that goes with the state. */
-export function statusOf(state: TaskState, { isHeld, hasStarted }: Circumstances): WorkStatus {
-  if (state === 'APPROVED') return isHeld ? 'blocked' : 'pending';
-  if (state === 'APPLYING') return hasStarted ? 'in_progress' : 'assigned';
-  return STATUSES_OF[state][0] as WorkStatus;
-}
-
-/** The field of `progress` that counts a task: each status counts once, so that the fields sum to the total. */
-export const progressField = (status: WorkStatus): Exclude<WorkStatus, 'assigned'> =>
-  status === 'assigned' ? 'in_progress' : status;
-
 /** How far the work is, as far as anyone outside the queue need know; also what a task file can say. */
 export const PHASES = ['open', 'running', 'completed', 'failed', 'cancelled'] as const;
 export type Phase = (typeof PHASES)[number];

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type DependentTask, dependencyGraph } from '../../../src/coordinator/tasks/dependencies.ts';
-import { fallout } from '../../../src/coordinator/tasks/fallout.ts';
 
 const graphOf = (tasks: Record<string, readonly string[]>) =>
   dependencyGraph(Object.entries(tasks).map(([task_id, depends_on]) => ({ task_id, depends_on })));
@@ -148,27 +147,6 @@ test('any graph: members of cycles are kept back, all others come after what the
       }
     }),
   );
-});
-
-describe('when a dependency fails', () => {
-  const graph = graphOf({ A: [], B: ['A'], C: ['A'], D: ['A'], E: ['C'], F: ['E'], G: ['B'] });
-
-  test('tasks wait for a person by default', () => {
-    expect(fallout(graph, 'A', () => 'block')).toEqual({ failed: [], released: [], held: ['B', 'C', 'D'] });
-  });
-
-  test('each by its own policy: do without it, or fail with it and take along who waits for them', () => {
-    const policy = { C: 'fail', E: 'fail', F: 'block', D: 'skip' } as const;
-    const found = fallout(graph, 'A', (task) => policy[task as keyof typeof policy] ?? 'block');
-    expect(found).toEqual({ failed: ['C', 'E'], released: ['D'], held: ['B', 'F'] });
-  });
-
-  test('a failure runs down a chain of 10,000', () => {
-    const chain = Object.fromEntries(
-      Array.from({ length: 10_000 }, (_, at) => [`T${at}`, at > 0 ? [`T${at - 1}`] : []]),
-    );
-    expect(fallout(graphOf(chain), 'T0', () => 'fail').failed).toHaveLength(9_999);
-  });
 });
 
 function aGraph(): fc.Arbitrary<DependentTask[]> {

@@ -139,8 +139,7 @@ async function expectKnownKeys(redis: Redis, ids: readonly string[]) {
       if ([...GONE, ...EMPTIED].includes(name)) orphans.push(`${key} is left`);
       if (parts.task !== undefined && !known.has(parts.task)) orphans.push(`${key} is of no known task`);
       const agent = parts.agent;
-      // A plain client enters itself, and is found by and by.
-      const isKnown = agent === undefined || agents.has(agent) || agent.startsWith('raw.') || name === 'agent';
+      const isKnown = agent === undefined || agents.has(agent) || agent.startsWith('raw.');
       if (!isKnown) orphans.push(`${key} is of no known agent`);
     }
     cursor = next;
