@@ -10,7 +10,7 @@ import { encodeId } from '../redis/ids.ts';
 import type { CriticalityRow } from '../reviewer-policy.ts';
 import { blastRadius, reachable } from './blast.ts';
 import { criticalityOf } from './criticality.ts';
-import { magnitudeOf, type Preview, previewOf } from './preview.ts';
+import { type Holding, magnitudeOf, type Preview, previewOf } from './preview.ts';
 import { assessRisk, type Finding, type Risk, type RiskThresholds } from './risk.ts';
 
 export interface AssessorOptions {
@@ -82,15 +82,21 @@ export class Assessor {
     return risks;
   }
 
-  async #holders(task: Task): Promise<Map<string, string>> {
+  async #holders(task: Task): Promise<Map<string, readonly Holding[]>> {
     const { locks } = this.#options;
     const found = await Promise.all(
-      everyResource(task).map(async (resource) => {
+      everyResource(task).map(async (resource): Promise<[string, Holding[]]> => {
         const { holders } = await locks.look(resourceLock(resource.type, lockId(resource)));
-        return holders.map(({ agent }): [string, string] => [`${resource.type}:${resource.id}`, agent]);
+        const holdings = holders.map(({ agent, expiresAt, purpose, mode }) => ({
+          agent,
+          until: expiresAt,
+          purpose,
+          isShared: mode === 'shared',
+        }));
+        return [`${resource.type}:${resource.id}`, holdings];
       }),
     );
-    return new Map(found.flat());
+    return new Map(found);
   }
 
   async #held(id: string) {

@@ -17,7 +17,9 @@ export const previewSchema = z
         reach: z.enum(['one', 'folder']).describe('A folder stands for all that is in it'),
         lock: z.string().describe('The lock that its apply takes'),
         is_free: z.boolean().describe('Whether that lock could be had now'),
-        holder: z.string().optional(),
+        holder: z.string().optional().describe('Who has it now'),
+        until: z.string().optional().describe('When that ends, unless it is renewed'),
+        purpose: z.string().optional().describe('What they have it for'),
       }),
     ),
     parameters: z.array(z.string()).describe('Names of what it is given'),
@@ -29,12 +31,20 @@ export const previewSchema = z
 export type Preview = z.output<typeof previewSchema>;
 export type PreviewChange = Preview['changes'][number];
 
+/** Somebody has a lock now. */
+export interface Holding {
+  readonly agent: string;
+  readonly until: string;
+  readonly purpose: string;
+  readonly isShared: boolean;
+}
+
 /** What is known of a task besides itself. */
 export interface Surroundings {
   readonly version: number;
   readonly at: string;
   /** Who holds the lock on a resource now, by `TYPE:ID`. */
-  readonly holders: ReadonlyMap<string, string>;
+  readonly holders: ReadonlyMap<string, readonly Holding[]>;
   /** Why it must not start, as the queue judges it. */
   readonly quarantine: string;
   readonly openDependencies: readonly string[];
@@ -81,18 +91,21 @@ export function magnitudeOf(task: Task, isOfFile: boolean): Finding {
 const FOLDER = 8;
 const UNSAID = 30;
 
-function changesOf(task: Task, holders: ReadonlyMap<string, string>): PreviewChange[] {
+function changesOf(task: Task, holders: Surroundings['holders']): PreviewChange[] {
   return everyResource(task).map((resource) => {
     const { type, id, mode } = resource;
     const name = `${type}:${id}`;
-    const holder = holders.get(name);
+    // Readers do not keep a reader out.
+    const inTheWay = (holders.get(name) ?? []).filter(({ isShared }) => mode === 'exclusive' || !isShared);
+    const last = inTheWay.toSorted((one, other) => one.until.localeCompare(other.until)).at(-1);
     return {
       resource: name,
       action: mode === 'exclusive' ? 'write' : 'read',
       reach: reachOf(resource),
       lock: `resource:${name}`,
-      is_free: holder === undefined,
-      ...(holder !== undefined && { holder }),
+      is_free: last === undefined,
+      ...(last && { holder: inTheWay.map(({ agent }) => agent).join(', '), until: last.until }),
+      ...(last?.purpose && { purpose: last.purpose }),
     };
   });
 }
@@ -110,7 +123,9 @@ function warningsOf(
   if (!isVerified(task, isOfFile))
     warnings.push('reeve cannot verify what it will do: it counts as the greatest change there is');
   if (held.length > 0)
-    warnings.push(`${held.map(({ resource, holder }) => `${resource} is held by ${holder}`).join(', ')}`);
+    warnings.push(
+      `${held.map(({ resource, holder, until }) => `${resource} is held by ${holder} until ${until}`).join(', ')}`,
+    );
   if (openDependencies.length > 0) warnings.push(`it waits for ${openDependencies.join(', ')}`);
   if (task.rollback_strategy === 'none' && criticality >= CRITICAL) warnings.push('it cannot be rolled back');
   return warnings;

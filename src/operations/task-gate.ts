@@ -122,7 +122,7 @@ export const taskGateOperations: readonly Operation[] = [
     output: previewSchema,
     errors: ['TASK_UNKNOWN'],
     http: { method: 'GET', path: '/tasks/{task}/preview' },
-    cli: { words: 'task preview', args: ['task'], examples: ['reeve task preview T-1'] },
+    cli: { words: 'task preview', args: ['task'], view: 'preview', examples: ['reeve task preview T-1'] },
     run: ({ rooms }, { task: id }) => rooms.approvals.preview(id),
   }),
   defineOperation({
