@@ -249,7 +249,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     {
       name: 'events',
       required: false,
-      embedded: isEmbedded,
+      // They lie in Redis, which says for itself whether it is.
+      embedded: false,
       address: () => connection.address,
       check: () => streamHealth(streams),
     },

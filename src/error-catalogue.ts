@@ -318,7 +318,7 @@ export const ERRORS = {
     next: 'See which there are: reeve webhook deliveries ID, or reeve notification deliveries',
   },
   ROUTE_UNKNOWN: {
-    title: 'No such route',
+    title: 'No such notification route',
     status: 404,
     exit: EXIT.notFound,
     actor: 'caller',
