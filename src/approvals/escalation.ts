@@ -11,7 +11,7 @@ import type { Petition } from './policy.ts';
 import { type ApprovalRequest, needsSchema } from './request.ts';
 import { handOver } from './scripts.ts';
 import { type Terms, termArgs } from './terms.ts';
-import { makersOf } from './written-task.ts';
+import { makersOf, submittedAt } from './written-task.ts';
 
 export interface EscalationOptions {
   readonly tasks: Tasks;
@@ -88,10 +88,14 @@ export class Escalation {
 
   async #step({ request, people, delegations, petition, before, terms }: Case, kind: Kind, subject: string) {
     const { tasks, desk, clock } = this.#options;
-    const [makers, asked] = await Promise.all([makersOf(tasks, request.task_id), desk.about(request.task_id)]);
+    const [makers, since, asked] = await Promise.all([
+      makersOf(tasks, request.task_id),
+      submittedAt(tasks, request.task_id),
+      desk.about(request.task_id),
+    ]);
     const climb = { people, delegations, petition, makers, onCall: terms.onCall, at: isoTime(clock) };
     const others = asked
-      .filter((one) => one.approval_id !== request.approval_id && one.config_version === request.config_version)
+      .filter((one) => one.approval_id !== request.approval_id && one.created_at >= since)
       .filter(({ status }) => ASKED.includes(status))
       .map(({ reviewer_id, status, tier }) => ({ reviewer: reviewer_id, isOpen: status === 'PENDING', tier }));
     const needs = needsSchema.parse(JSON.parse(before));

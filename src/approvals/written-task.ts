@@ -42,3 +42,9 @@ export async function makersOf({ store }: Tasks, ade: string): Promise<string[]>
   const made = await connection.commands.hmget(keys.taskMetadata(ade), 'author_id', 'editor_id', 'submitted_by');
   return made.filter((one) => one !== null);
 }
+
+/** When it last came before the gate: whoever was asked earlier was asked about something else, or for nothing. */
+export async function submittedAt({ store }: Tasks, ade: string): Promise<string> {
+  const { connection, keys } = store;
+  return (await connection.commands.hget(keys.taskMetadata(ade), 'submitted_at')) ?? '';
+}

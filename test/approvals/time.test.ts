@@ -175,6 +175,22 @@ describe('what nobody answers in time', () => {
     }
   });
 
+  test('goes up the same ladder again when people are asked anew about the same content', async () => {
+    await askRob();
+    room.shift(HOUR);
+    await tick();
+    expect(await room.approve('T-1', 'mona')).toBe('APPROVED');
+    await room.people({ id: 'mona', roles: ['author'], manager: 'bo' });
+    await room.people(...EXTRA.slice(1).map((one) => ({ ...one, isActive: false })));
+    await room.tasks.work.claim({ agent: 'ag-1' });
+    await room.approvals.askLeftOnce();
+    await room.people(...EXTRA);
+    expect(await openOf()).toEqual(['rob']);
+    room.shift(HOUR);
+    await tick();
+    expect(await openOf()).toEqual(['mona']);
+  });
+
   test('never goes to whoever made it, nor to one who cannot review', async () => {
     await room.people({ id: 'ann', roles: ['author', 'admin'], manager: 'eva' }, { id: 'eva', roles: ['author'] });
     await askRob('T-1', 'ann');

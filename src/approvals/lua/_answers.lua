@@ -19,11 +19,12 @@ local function is_maker(ade, person)
   return same_person(made[1], person) or same_person(made[2], person) or same_person(made[3], person)
 end
 
--- Whether this person has a question about the task, or has answered one.
+-- Whether this person has a question about the task, or a vote on it. An answer from before it was asked anew is neither.
 local function is_asked(t, person)
+  if redis.call('HEXISTS', key.approvalVotes(t.ade), person) == 1 then return true end
   for _, id in ipairs(redis.call('SMEMBERS', key.approvalIndex(t.ade))) do
     local other = redis.call('HMGET', key.approvalRequest(id), 'status', 'reviewer_id')
-    if (other[1] == 'PENDING' or other[1] == 'APPROVED') and same_person(other[2], person) then return true end
+    if other[1] == 'PENDING' and same_person(other[2], person) then return true end
   end
   return false
 end
