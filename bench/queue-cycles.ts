@@ -38,7 +38,7 @@ async function cyclesOf(agents: 50 | 1, { rounds, note }: Surroundings): Promise
     reeve: async () => {
       await fill(room, count);
       await redis.config('RESETSTAT');
-      const result = await rate(count, agents, (agent) => cycle(room, { agent }));
+      const result = await rate(count, agents, (agent) => cycle(room, { agent }), writtenUp(room));
       server.push((await scriptMicros(redis)) / count);
       return result;
     },
@@ -60,16 +60,17 @@ async function several({ rounds, note }: Surroundings): Promise<Metric[]> {
   const { one, many } = await interleaved(rounds, {
     one: async () => {
       await fill(room, count);
-      return await rate(count, 1, (agent) => cycle(room, { agent }));
+      return await rate(count, 1, (agent) => cycle(room, { agent }), writtenUp(room));
     },
     many: async () => {
       await fill(room, count);
       const { work } = room.tasks;
-      const calls = await rate(count / AT_ONCE, 1, async (agent) => {
+      const several = async (agent: string) => {
         const { claimed } = await work.claimSeveral({ agent, leaseClass: 'process', places: AT_ONCE }, AT_ONCE);
         const leases = claimed.map(({ task, lease }) => ({ task: task.task_id, agent, lockId: lease.lock_id }));
         await work.completeSeveral(leases.map((lease) => ({ lease, result: RESULT })));
-      });
+      };
+      const calls = await rate(count / AT_ONCE, 1, several, writtenUp(room));
       return calls * AT_ONCE;
     },
   });
@@ -78,14 +79,23 @@ async function several({ rounds, note }: Surroundings): Promise<Metric[]> {
   return [metric({ name, unit: 'tasks per s', samples: many, floor: one, bar })];
 }
 
-/** How many per second, so many agents doing them one after the other. */
-export async function rate(count: number, agents: number, work: (agent: string) => Promise<unknown>): Promise<number> {
+/** What was left for later is part of what is measured. */
+export const writtenUp = (room: QueueRoom) => () => room.tasks.ledger.writeUpOnce();
+
+/** How many per second, so many agents doing them one after the other; and what is to be done before that is all. */
+export async function rate(
+  count: number,
+  agents: number,
+  work: (agent: string) => Promise<unknown>,
+  last?: () => Promise<unknown>,
+): Promise<number> {
   let left = count;
   const began = performance.now();
   const agent = async (_: unknown, n: number) => {
     while (left-- > 0) await work(`agent-${n}`);
   };
   await Promise.all(Array.from({ length: agents }).map(agent));
+  await last?.();
   return count / ((performance.now() - began) / 1000);
 }
 

@@ -1,5 +1,5 @@
 import { interleaved, type Metric, median, metric, type Surroundings } from './harness.ts';
-import { cycle, fill, RESULT } from './queue-cycles.ts';
+import { cycle, fill, RESULT, writtenUp } from './queue-cycles.ts';
 import { openPeer } from './queue-peer.ts';
 import { openQueueRoom, type QueueRoom } from './queue-room.ts';
 
@@ -26,7 +26,7 @@ async function drain({ rounds, note }: Surroundings): Promise<Metric> {
     reeve: async () => {
       await room.redis.flushdb();
       await room.add(Array.from({ length: TASKS }, (_, n) => ({ task_id: id(n), depends_on: needs(n) })));
-      return await drained((agent) => takeAndEnd(room, agent));
+      return await drained((agent) => takeAndEnd(room, agent), writtenUp(room));
     },
   });
   return metric({
@@ -43,7 +43,7 @@ const id = (n: number) => `TASK-${n}`;
 const needs = (n: number) => (n < LAYER ? [] : [id(n - LAYER), id(n - LAYER - (n % LAYER) + ((n + 1) % LAYER))]);
 
 /** Tasks per second until all are done. Whoever finds nothing ready asks again when others had their turn. */
-async function drained(cycleOf: (agent: string) => Promise<boolean>): Promise<number> {
+async function drained(cycleOf: (agent: string) => Promise<boolean>, last?: () => Promise<unknown>): Promise<number> {
   let done = 0;
   const began = performance.now();
   const agent = async (_: unknown, n: number) => {
@@ -53,6 +53,7 @@ async function drained(cycleOf: (agent: string) => Promise<boolean>): Promise<nu
     }
   };
   await Promise.all(Array.from({ length: AGENTS }).map(agent));
+  await last?.();
   return TASKS / ((performance.now() - began) / 1000);
 }
 

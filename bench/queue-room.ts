@@ -28,6 +28,7 @@ export async function openQueueRoom(): Promise<QueueRoom> {
     retryMs: 10_000,
     rawGraceMs: 30_000,
     rawLeaseMs: 600_000,
+    unwritten: 256,
   });
   const tasks = new Tasks({
     connection,

@@ -285,6 +285,10 @@ export const SETTINGS = z.strictObject({
       z.number().min(1).max(604_800).default(3_600),
       'How long one may be silent that has said it works, but cannot send heartbeats',
     ),
+    unwritten: setting(
+      z.int().min(0).max(1_000).default(256),
+      'How many claims and completions may wait, for some milliseconds, to be entered in indexes, statistics and audit; 0: each is entered at once',
+    ),
   }),
 
   approvals: section('The human gate', {

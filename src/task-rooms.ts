@@ -61,7 +61,8 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
   const { config, prd, connection, spelling, locks, events, defaultTimeout, clock, context, version, tail } = options;
   const log = options.log.child('tasks');
   const limits = () => {
-    const { listed, exclusive, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds } = config();
+    const { listed, exclusive, priorityOrder, maxAttempts, retrySeconds, rawGraceSeconds, rawLeaseSeconds, unwritten } =
+      config();
     return {
       window: listed,
       isExclusive: exclusive,
@@ -70,6 +71,7 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
       retryMs: retrySeconds * 1000,
       rawGraceMs: rawGraceSeconds * 1000,
       rawLeaseMs: rawLeaseSeconds * 1000,
+      unwritten,
     };
   };
   // The claim is one script over keys of many slots. Refused as a whole, rather than broken in the middle.
@@ -82,7 +84,13 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
   const reconciler = new Reconciler({ tasks, locks, keyspace: spelling, events, clock, log, limits });
   const { store } = tasks;
   const functions = new TaskFunctions({ store, locks, keyspace: spelling, limits, context, version, clock, log });
-  const roster = new Roster({ connection, keys: keyspace(spelling), places: locks, clock });
+  const roster = new Roster({
+    connection,
+    keys: keyspace(spelling),
+    places: locks,
+    clock,
+    current: () => store.current(),
+  });
   const { views, pauses } = tasks;
   const staffing = new Staffing({ roster, views, waiting: () => taskDesk.waiting(), clock });
   const board = new TaskBoard({ views, pauses, roster, staffing, events, tail, clock });
@@ -103,6 +111,7 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
   };
   const mirror = new TaskMirror({ store, tail, clock, log });
   const loops = [
+    tasks.ledger.service(),
     taskDesk.listening(),
     board.listening(),
     bridge,

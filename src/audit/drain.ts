@@ -97,7 +97,7 @@ export async function drainOnce(options: DrainOptions, signal?: AbortSignal): Pr
 }
 
 async function drainBatch({ connection, keys, store }: DrainOptions) {
-  const waiting = await readOutbox(connection, keys, BATCH);
+  const { rows: waiting, last: lastEntry, isFull } = await readOutbox(connection, keys, BATCH);
   const { added, taken, head } = await store.db.transaction().execute(async (tx) => {
     const intake = await tx.selectFrom('audit_intake').selectAll().orderBy('id').limit(BATCH).execute();
     const fresh = await withoutKnown(tx, waiting);
@@ -108,9 +108,8 @@ async function drainBatch({ connection, keys, store }: DrainOptions) {
     if (last) await tx.deleteFrom('audit_intake').where('id', '<=', last.id).execute();
     return { added: rows.length, taken: intake.length, head: end };
   });
-  const last = waiting.at(-1);
-  if (last) await trimOutbox(connection, keys, last.id);
-  return { rows: added, head, isFull: waiting.length === BATCH || taken === BATCH };
+  if (lastEntry) await trimOutbox(connection, keys, lastEntry);
+  return { rows: added, head, isFull: isFull || taken === BATCH };
 }
 
 /** What was committed is a beginning of what waits, so that most often one look shows that there is nothing of it. */

@@ -99,7 +99,7 @@ async function notInOutbox(
   changes: readonly Gap[],
   from: string,
 ): Promise<Gap[]> {
-  const waiting = await readOutbox(connection, keys, OUTBOX_LOOK, from.split('-')[0]);
+  const { rows: waiting } = await readOutbox(connection, keys, OUTBOX_LOOK, from.split('-')[0]);
   return without(
     changes,
     waiting.map(({ entry }) => entry),

@@ -8,16 +8,35 @@ export interface Waiting {
   readonly entry: AuditEntry;
 }
 
-/** The oldest rows that scripts left in Redis, or the oldest from an id on. */
-export async function readOutbox(
-  { commands }: Connection,
-  keys: Keyspace,
-  count: number,
-  from = '-',
-): Promise<Waiting[]> {
-  const entries = await commands.xrange(keys.auditOutbox(), from, '+', 'COUNT', count);
-  return entries.map(([id, flat]) => ({ id, entry: decode(flat) }));
+export interface Outbox {
+  readonly rows: readonly Waiting[];
+  /** The last entry they came from. */
+  readonly last: string | undefined;
+  /** Whether there may be more. */
+  readonly isFull: boolean;
 }
+
+/** The oldest rows that scripts left in Redis, or the oldest from an id on: about so many, for those of one entry stay together. */
+export async function readOutbox({ commands }: Connection, keys: Keyspace, count: number, from = '-'): Promise<Outbox> {
+  const entries = await commands.xrange(keys.auditOutbox(), from, '+', 'COUNT', count);
+  const rows: Waiting[] = [];
+  let read = 0;
+  while (read < entries.length && rows.length < count) rows.push(...rowsOf(entries[read++]!));
+  return { rows, last: entries[read - 1]?.[0], isFull: rows.length >= count };
+}
+
+/** An entry is one row, or several moves of tasks that were written together. */
+function rowsOf([id, flat]: readonly [string, readonly string[]]): Waiting[] {
+  const together = flat[0] === 'rows' ? valueOr(flat[1] ?? '') : undefined;
+  if (!Array.isArray(together)) return [{ id, entry: decode(flat) }];
+  return together.map((row: unknown, at) => ({ id: `${id}.${at}`, entry: decode(flatOf(row)) }));
+}
+
+const flatOf = (row: unknown): string[] =>
+  Object.entries(objectOr(row)).flatMap(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ]);
 
 /** Takes away what the store has, up to and with this one. */
 export async function trimOutbox({ commands }: Connection, keys: Keyspace, upTo: string): Promise<void> {
@@ -37,7 +56,7 @@ function decode(flat: readonly string[]): AuditEntry {
     service: '',
   };
   const actor = flat.indexOf('actor');
-  if (actor >= 0) Object.assign(entry, objectOr(flat[actor + 1] ?? ''));
+  if (actor >= 0) Object.assign(entry, objectOr(valueOr(flat[actor + 1] ?? '')));
   for (let at = 0; at + 1 < flat.length; at += 2) {
     const name = flat[at] as string;
     const text = flat[at + 1] as string;
@@ -48,9 +67,8 @@ function decode(flat: readonly string[]): AuditEntry {
   return entry as AuditEntry;
 }
 
-function objectOr(text: string): object {
-  const value = valueOr(text);
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { actor: text };
+function objectOr(value: unknown): object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { actor: value };
 }
 
 function valueOr(text: string): unknown {

@@ -181,7 +181,9 @@ test('a mass delete waits, is listed, and goes ahead when somebody releases it',
   });
   await until('the deletions are published', async () => Number((await ask('assets.list')).total) === 7);
   expect(await ask('assets.holds')).toEqual({ items: [] });
-  const [row] = await readOutbox(connection, keyspace({ mode: 'standalone' }), 10);
+  const {
+    rows: [row],
+  } = await readOutbox(connection, keyspace({ mode: 'standalone' }), 10);
   expect(row?.entry).toMatchObject({
     user: 'ann',
     operation: 'assets.release',

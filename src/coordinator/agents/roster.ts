@@ -24,6 +24,8 @@ export interface RosterOptions {
   readonly keys: Keyspace;
   readonly places: Places;
   readonly clock: Clock;
+  /** Brings up to date what is read here. */
+  readonly current?: () => Promise<void>;
 }
 
 export interface Registration {
@@ -105,8 +107,9 @@ export class Roster {
   }
 
   async show(agent: string): Promise<AgentCard | undefined> {
-    const { connection, keys, places, clock } = this.#options;
+    const { connection, keys, places, clock, current } = this.#options;
     const redis = connection.commands;
+    await current?.();
     const [row, left, claims, taken] = await Promise.all([
       unlessWrongType(redis.hgetall(keys.agent(agent)), {}),
       redis.ttl(keys.agent(agent)),
@@ -152,7 +155,8 @@ export class Roster {
   }
 
   async list(): Promise<AgentCard[]> {
-    const { connection, keys } = this.#options;
+    const { connection, keys, current } = this.#options;
+    await current?.();
     const ids = (await connection.commands.smembers(keys.knownAgents())).sort();
     const cards = await Promise.all(ids.map((id) => this.show(id)));
     return cards.filter((card) => card !== undefined);

@@ -37,8 +37,9 @@ export class TaskDesk {
     const channel = store.keys.readyChannel();
     return service('task desk', async () => {
       const { subscriber } = connection;
-      const hear = (from: string, lane: string) => {
-        if (from === channel) this.#call(lane);
+      const hear = (from: string, lanes: string) => {
+        if (from !== channel) return;
+        for (const lane of lanes.split(' ')) this.#call(lane);
       };
       subscriber.on('message', hear);
       await subscriber.subscribe(channel);

@@ -12,6 +12,7 @@ export async function reset(tasks: Tasks, scope: ResetScope): Promise<number> {
   const redis = connection.commands;
   const is = (...scopes: readonly ResetScope[]) => scope === 'all' || scopes.includes(scope);
   let gone = 0;
+  await tasks.ledger.writeUpOnce();
   if (is('tasks')) gone += await resetTasks(tasks);
   if (is('queue', 'tasks')) {
     gone += await redis.del(keys.taskQueue(), keys.offeredTasks());
@@ -60,6 +61,8 @@ async function resetTasks(tasks: Tasks): Promise<number> {
     keys.parentTasks(),
     keys.taskCounts(),
     keys.prdOutbox(),
+    keys.ledger(),
+    keys.openedTasks(),
   );
   return gone;
 }

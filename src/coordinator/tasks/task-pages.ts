@@ -45,6 +45,7 @@ export class TaskPages {
   }
 
   async page(wanted: WantedTasks, { limit, cursor }: PageOptions): Promise<TaskPage> {
+    await this.#store.current();
     const hasFilter = Object.values(wanted).some((value) => value !== undefined);
     const sources = sourcesOf(wanted, this.#store);
     const isWanted = wants(wanted);

@@ -13,6 +13,8 @@ export interface TaskStoreOptions {
   readonly window: () => number;
   /** Whether it shows only tasks that can run side by side. */
   readonly isExclusive?: () => boolean;
+  /** How many steps of the usual case may be left to be written up. */
+  readonly unwritten?: () => number;
 }
 
 /** What all parts of the task room have in common: its keys, its scripts, and what those are told in every call. */
@@ -23,14 +25,18 @@ export class TaskStore {
   readonly project: string;
   readonly #window: () => number;
   readonly #isExclusive: () => boolean;
+  readonly #unwritten: () => number;
+  #bring = async (): Promise<void> => {};
 
-  constructor({ connection, keyspace: spelling, scripts, window, isExclusive = () => false }: TaskStoreOptions) {
+  constructor(options: TaskStoreOptions) {
+    const { connection, keyspace: spelling, scripts, window, isExclusive = () => false, unwritten = () => 0 } = options;
     this.keys = keyspace(spelling);
     this.scripts = scripts;
     this.connection = connection;
     this.project = spelling.project ?? DEFAULT_PROJECT;
     this.#window = window;
     this.#isExclusive = isExclusive;
+    this.#unwritten = unwritten;
   }
 
   get isDefaultProject(): boolean {
@@ -40,6 +46,16 @@ export class TaskStore {
   /** What stands before a task's id in ADE. */
   get head(): string {
     return this.isDefaultProject ? '' : `${this.project}.`;
+  }
+
+  /** Who brings up to date what is read here; see Ledger. */
+  keepCurrent(bring: () => Promise<void>): void {
+    this.#bring = bring;
+  }
+
+  /** Before anything is read that follows from claims and completions, rather than being written with them. */
+  current(): Promise<void> {
+    return this.#bring();
   }
 
   /** The arguments that every script takes. */
@@ -53,6 +69,16 @@ export class TaskStore {
       window: this.#window(),
       exclusive: Number(this.#isExclusive()),
     };
+  }
+
+  /** Those of the scripts of the usual case. */
+  usual() {
+    return { ...this.list(), unwritten: this.#unwritten() };
+  }
+
+  /** What a script is told that keeps the public list. */
+  list() {
+    return { head: this.head, window: this.#window(), exclusive: Number(this.#isExclusive()) };
   }
 
   adeId(task: string) {
@@ -88,6 +114,7 @@ export class TaskStore {
 
   /** These fields of many records, in batches that do not hold up others. */
   async records(ids: readonly string[], fields: readonly string[]): Promise<(string | null)[][]> {
+    await this.current();
     const rows: (string | null)[][] = [];
     for (let at = 0; at < ids.length; at += BATCH) {
       const batch = ids.slice(at, at + BATCH);

@@ -159,6 +159,7 @@ export class TaskViews {
   /** The tasks that are next, best first. */
   async ready(limit: number): Promise<Task[]> {
     const { connection, keys } = this.#store;
+    await this.#store.current();
     const ids = await connection.commands.zrange(keys.readyOrder(), '0', String(limit - 1));
     return [...(await this.tasks(ids)).values()];
   }
@@ -178,6 +179,7 @@ export class TaskViews {
 
   async progress(): Promise<Record<ProgressField, number>> {
     const { connection, keys } = this.#store;
+    await this.#store.current();
     const counts = await connection.commands.hmget(keys.taskCounts(), ...PROGRESS);
     return Object.fromEntries(PROGRESS.map((field, at) => [field, Number(counts[at] ?? 0)])) as Record<
       ProgressField,

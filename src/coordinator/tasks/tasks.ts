@@ -5,6 +5,7 @@ import { metadataOf, recordOf } from './admission.ts';
 import { spelling } from './aliases.ts';
 import { configHash } from './config-hash.ts';
 import type { Gate, Passage } from './gate.ts';
+import { Ledger } from './ledger.ts';
 import { Outbox } from './outbox.ts';
 import { Overdue } from './overdue.ts';
 import { Pauses } from './pauses.ts';
@@ -27,6 +28,8 @@ export interface TaskLimits extends WorkLimits {
   readonly priorityOrder: PriorityOrder;
   /** How long one who works by hand may stay silent. */
   readonly rawLeaseMs: number;
+  /** How many usual steps may be left to be written up; none, if not said. */
+  readonly unwritten?: number;
 }
 
 /** Where nobody need be asked for anything. */
@@ -48,6 +51,7 @@ const CHUNK = 200;
 /** The task room: what is to be done, by whom, and what became of it. */
 export class Tasks implements TaskSink {
   readonly store: TaskStore;
+  readonly ledger: Ledger;
   readonly work: Work;
   readonly views: TaskViews;
   readonly pages: TaskPages;
@@ -65,8 +69,11 @@ export class Tasks implements TaskSink {
       ...options,
       window: () => limits().window,
       isExclusive: () => limits().isExclusive ?? false,
+      unwritten: () => limits().unwritten ?? 0,
     });
-    this.work = new Work({ store: this.store, locks, limits });
+    this.ledger = new Ledger({ ...options, store: this.store });
+    this.store.keepCurrent(() => this.ledger.current());
+    this.work = new Work({ store: this.store, locks, limits, ledger: this.ledger });
     this.views = new TaskViews(this.store);
     this.pages = new TaskPages(this.store, this.views);
     this.outbox = new Outbox({ connection, keys: this.store.keys });

@@ -18,6 +18,7 @@ import {
   type ReportOutcome,
   UNKNOWN,
 } from './lease.ts';
+import type { Ledger } from './ledger.ts';
 import { restOf, type WorkResult } from './result.ts';
 import { beat, claim, complete, drop, fail, report, usualClaims, usualCompletions } from './scripts.ts';
 import { taskSchema } from './task.ts';
@@ -35,6 +36,7 @@ export interface WorkOptions {
   readonly store: TaskStore;
   readonly locks: Locks;
   readonly limits: () => WorkLimits;
+  readonly ledger: Ledger;
 }
 
 export interface ClaimRequest {
@@ -67,13 +69,8 @@ export class Work {
     const { store } = options;
     this.#options = options;
     this.#claims = new Gathering((claims) => {
-      // A list that must be free of collisions is not filled up by what does not look at them.
-      const { head, exclusive, window } = store.common();
-      return store.scripts.run(
-        usualClaims,
-        {},
-        { head, window: exclusive ? 0 : window, claims: claims.flat(), leases: LEASES },
-      );
+      const asked = { ...store.usual(), claims: claims.flat(), leases: LEASES };
+      return this.#noted(store.scripts.run(usualClaims, {}, asked));
     }, TOGETHER);
     this.#completions = new Gathering((completions) => {
       const texts = completions.flatMap((one) => [
@@ -85,8 +82,14 @@ export class Work {
         `${one.say_raw}`,
         one.actor,
       ]);
-      return store.scripts.run(usualCompletions, {}, { ...store.common(), completions: texts });
+      return this.#noted(store.scripts.run(usualCompletions, {}, { ...store.usual(), completions: texts }));
     }, TOGETHER);
+  }
+
+  async #noted(asked: Promise<readonly (readonly string[])[]>): Promise<readonly (readonly string[])[]> {
+    const replies = await asked;
+    this.#options.ledger.note(replies.filter(([word]) => word === 'CLAIMED' || word === 'COMPLETED').length);
+    return replies;
   }
 
   async claim(request: ClaimRequest): Promise<ClaimOutcome> {

@@ -18,7 +18,7 @@ afterEach(() => room.reset());
 afterAll(() => room[Symbol.asyncDispose]());
 
 const rows = async () =>
-  (await readOutbox(room.connection, room.keys, 1_000)).map(
+  (await readOutbox(room.connection, room.keys, 1_000)).rows.map(
     ({ entry: { user, action, task, from, to, reason } }) =>
       `${user}: ${action} ${task} ${from}→${to}${reason ? ` (${reason})` : ''}`,
   );

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readOutbox } from '../../../src/audit/outbox.ts';
 import { restOf } from '../../../src/coordinator/tasks/result.ts';
 import { complete, usualClaims, usualCompletions } from '../../../src/coordinator/tasks/scripts.ts';
 import { aTaskRoom, expectSound, type TaskRoom, USUAL } from './room.ts';
@@ -36,6 +37,7 @@ const aPlan = fc.record({
   ),
   steps: fc.array(aStep, { maxLength: 30 }),
   window: fc.constantFrom(2, 1_000),
+  unwritten: fc.constantFrom(0, 2, 1_000),
   leaseClass: fc.constantFrom('process' as const, 'agent' as const),
 });
 type Plan = typeof aPlan extends fc.Arbitrary<infer T> ? T : never;
@@ -66,7 +68,7 @@ test('the usual case is the usual case', async () => {
     ' ',
     '{}',
   ]);
-  const args = { head: '', window: 1_000, claims, leases: { process: [30_000_000, 30_000_000] } };
+  const args = { ...store.usual(), claims, leases: { process: [30_000_000, 30_000_000] } };
   const replies = await store.scripts.run(usualClaims, {}, args);
   expect(replies.map(([word, , task]) => [word, task])).toEqual([
     ['CLAIMED', 'A'],
@@ -76,7 +78,7 @@ test('the usual case is the usual case', async () => {
   const completions = ['A', 'one', 'C', 'two', 'C', 'two'].flatMap((text, at) =>
     at % 2 === 0 ? [text, 'ann'] : [text, '', restOf(), '0', '{}'],
   );
-  const ends = await store.scripts.run(usualCompletions, {}, { ...store.common(), completions });
+  const ends = await store.scripts.run(usualCompletions, {}, { ...store.usual(), completions });
   // The last is a repetition: for the script that knows every case to recognise.
   expect(ends.map(([word, , ...released]) => [word, ...released])).toEqual([
     ['COMPLETED', 'B'],
@@ -86,10 +88,34 @@ test('the usual case is the usual case', async () => {
   await expectSound(room);
 });
 
+test('what a daemon left when it died is written up by the next, or by whoever looks', async () => {
+  for (const look of [
+    () => room.tasks.ledger.service().start(),
+    () => room.tasks.work.heartbeat({ task: 'B', agent: 'ann' }),
+    () => room.tasks.views.progress(),
+  ]) {
+    await room.reset();
+    room.limits = { ...USUAL, unwritten: 1_000 };
+    await room.locks.setCapacity('ann', { maxTasks: 3 });
+    await room.add(
+      { task_id: 'A', files_to_modify: ['src/a.ts'] },
+      { task_id: 'B', files_to_modify: ['src/b.ts'] },
+      'C',
+    );
+    const { work } = room.tasks;
+    await Promise.all([work.claim({ agent: 'ann' }), work.claim({ agent: 'ann' })]);
+    await work.complete({ task: 'A', agent: 'ann' });
+    await look();
+    expect(await room.plain.exists(room.keys.ledger(), room.keys.openedTasks())).toBe(0);
+    expect(await room.tasks.views.progress()).toMatchObject({ pending: 1, in_progress: 1, completed: 1 });
+    await expectSound(room);
+  }
+});
+
 /** Plays the plan, with the scripts of the usual case or without them, and answers with everything that is in Redis then. */
-async function outcome({ tasks, steps, window, leaseClass }: Plan, isUsual: boolean) {
+async function outcome({ tasks, steps, window, unwritten, leaseClass }: Plan, isUsual: boolean) {
   await room.reset();
-  room.limits = { ...USUAL, window };
+  room.limits = { ...USUAL, window, unwritten };
   const { work, store } = room.tasks;
   for (const agent of AGENTS) await room.locks.setCapacity(agent, { maxTasks: agent === 'cat' ? 2 : 1 });
   await room.add(
@@ -129,6 +155,7 @@ async function outcome({ tasks, steps, window, leaseClass }: Plan, isUsual: bool
       replies.push({ outcome: word?.toLowerCase(), at: when, released });
     }
   }
+  await room.tasks.ledger.writeUpOnce();
   await expectSound(room);
   return JSON.parse(timeless(JSON.stringify({ replies, redis: await everything() })));
 }
@@ -150,6 +177,8 @@ async function everything() {
     else if (type === 'set') found[key] = (await plain.smembers(key)).sort();
     else if (type === 'zset') found[key] = await plain.zrange(key, '0', '-1', 'WITHSCORES').then(byMember);
     else if (type === 'list') found[key] = await plain.lrange(key, 0, -1);
+    else if (key === room.keys.auditOutbox())
+      found[key] = (await readOutbox(room.connection, room.keys, 1_000)).rows.map(({ entry }) => entry);
     else found[key] = (await plain.xrange(key, '-', '+')).map(([, fields]) => fields);
   }
   return Object.fromEntries(Object.entries(found).filter(([, value]) => JSON.stringify(value) !== '{}'));

@@ -4,33 +4,12 @@
 -- @include _window.lua
 -- @include _listing.lua
 
--- Puts a ready task into the public list, beside the next better one there. Those that plain clients took from it are
--- not there any more; beyond a few of them the place need not be exact, for the reconcile puts the list in order.
-local NEIGHBOURS = 8
+-- @include _place.lua
+
 local function offer(t)
-  local queue, offered, order = key.taskQueue(), key.offeredTasks(), key.readyOrder()
   -- It is there already, or a plain client took it from there and the reconcile has yet to find out.
-  if redis.call('ZSCORE', offered, t.task) or not is_listable(t) then return end
-  local listed = redis.call('ZCARD', offered)
-  local rank = redis.call('ZRANK', order, t.task)
-  -- Better ones that are not listed yet come first: it joins with them.
-  if rank >= args.window or rank > listed and is_long_enough(listed) then return end
-  if rank >= listed then
-    public('LPUSH', queue, t.task)
-  else
-    local placed = -1
-    local better = rank > 0 and redis.call('ZRANGE', order, math.max(0, rank - NEIGHBOURS), rank - 1) or {}
-    for at = #better, 1, -1 do
-      if placed < 1 then placed = public('LINSERT', queue, 'BEFORE', better[at], t.task) end
-    end
-    if placed < 1 then public('RPUSH', queue, t.task) end
-  end
-  redis.call('ZADD', offered, whole_number(now), t.task)
-  mark_listed(t)
-  if listed >= args.window then
-    local worst = public('LPOP', queue)
-    if worst then redis.call('ZREM', offered, worst) end
-  end
+  if redis.call('ZSCORE', key.offeredTasks(), t.task) or not is_listable(t) then return end
+  if place_on_list(t.task) then mark_listed(t) end
 end
 
 -- One that must be free of collisions is filled by the reconcile, which sees all of it.

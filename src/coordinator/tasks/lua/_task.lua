@@ -12,6 +12,8 @@ local whole, publish, grace_us = true, args.publish, args.grace_us
 local registry, waiting, stream = key.lockRegistry(), key.waitedLocks(), key.events('lock')
 local index, waitfor
 -- @include ../../locks/lua/_lock.lua
+-- @include _ledger.lua
+write_up(1000, 0)
 
 -- The locks of a lease are taken and given back together: one event names them all. Of a place nobody else is told.
 local tell_of_one, together = tell, nil

@@ -2,129 +2,196 @@
 -- Whoever waited for a task to complete is released in the same step.
 --   args.completions    per request seven texts: task, agent, lock_id, token, rest, say_raw, as complete.lua takes them, and the actor
 -- Outcome: for each request COMPLETED …, as complete.lua answers, or UNUSUAL
--- @include _ready.lua
 -- @include _usual.lua
+-- @include _place.lua
+local call = redis.call
+local asked, replies = args.completions, {}
+local entry, freed, marks, statuses = { now, ctx.source }, {}, {}, {}
+-- A list with gaps is filled by those who know what belongs there: what is released then is not usual.
+local is_plain = args.exclusive ~= 1 and call('EXISTS', key.pauses(), key.parentTasks()) == 0
 
-local completed = 0
-local ended, applied, done_at, unregistered, typed, marks = {}, {}, {}, {}, {}, {}
-
-local function is_owner(given, r)
-  return r[2] == given.agent and (given.lock_id == '' or given.lock_id == r[3]) and (given.token == '' or given.token == r[4])
+-- What a request is about, as its claim left it. Of each resource: type, id, mark.
+local function unwritten(text)
+  local c = cmsgpack.unpack(text)
+  local t = { text = text, agent = c[4], lock_id = c[5], token = c[6], claimed_at = iso_time(c[1]) }
+  for at = 19, #c, 4 do t[#t + 1], t[#t + 2], t[#t + 3] = c[at], c[at + 1], c[at + 3] end
+  return t
+end
+local function written(task)
+  local r = call('HMGET', key.taskRecord(task), 'status', 'agent', 'lock_id', 'token', 'claims', 'claimed_at', 'born', 'origin')
+  local claims = (r[1] == 'assigned' or r[1] == 'in_progress') and usual_claims(r[5])
+  if not claims then return nil end
+  local t = { text = false, agent = r[2], lock_id = r[3], token = r[4] or '', claimed_at = r[6], born = r[7], origin = r[8] }
+  for _, claim in ipairs(claims) do t[#t + 1], t[#t + 2], t[#t + 3] = claim[1], claim[2], claim[4] end
+  return t
+end
+-- Nil unless it comes from the holder. Notes the lines at its locks, for its place and for its end.
+local lines = {}
+local function read(at, text)
+  local task, agent, lock_id, token = asked[at], asked[at + 1], asked[at + 2], asked[at + 3]
+  local t = text and unwritten(text) or written(task)
+  if not t or t.agent ~= agent or lock_id ~= '' and lock_id ~= t.lock_id or token ~= '' and token ~= t.token then return nil end
+  local last, ade = #lines, args.head .. task
+  t.task, t.ade, t.at, t.from = task, ade, at, last + 1
+  lines[last + 1], lines[last + 2], lines[last + 3] = key.parkedTasks(task), key.agentCapacityQueue(agent), key.taskLockQueue(ade)
+  for place = 1, #t, 3 do lines[#lines + 1] = key.resourceLockQueue(t[place], t[place + 1]) end
+  t.last = #lines
+  return t
 end
 
--- The locks of the task, if they are all still its own and nobody waits for one, for a place of the agent, or for its end.
-local function own_locks(task, ade, agent, lock_id, claims)
-  local locks, lines = { key.taskLock(ade) }, { 'EXISTS', key.parkedTasks(task), key.agentCapacityQueue(agent), key.taskLockQueue(ade) }
-  for at, claim in ipairs(claims) do
-    locks[at + 1], lines[at + 4] = key.resourceLock(claim[1], claim[2]), key.resourceLockQueue(claim[1], claim[2])
+-- The token of a lock, if the task still holds it.
+local function held_token(lock, field, t)
+  local held = call('HMGET', lock, 'lock_id', field, 'fencing_token')
+  return held[1] == t.lock_id and held[2] == t.agent and held[3] or nil
+end
+-- The locks of a task and their tokens, if they are all still its own.
+local function own_locks(t)
+  local locks, tokens = { key.taskLock(t.ade) }, {}
+  tokens[1] = held_token(locks[1], 'holder_agent_id', t)
+  if not tokens[1] then return nil end
+  for place = 1, #t, 3 do
+    local at = #locks + 1
+    locks[at] = key.resourceLock(t[place], t[place + 1])
+    tokens[at] = held_token(locks[at], 'exclusive_holder', t)
+    if not tokens[at] then return nil end
   end
-  for at, lock in ipairs(locks) do
-    local held = redis.call('HMGET', lock, 'lock_id', at == 1 and 'holder_agent_id' or 'exclusive_holder')
-    if held[1] ~= lock_id or held[2] ~= agent then return nil end
-  end
-  return redis.call(unpack(lines)) == 0 and locks or nil
+  return locks, tokens
 end
 
-local function free(lock, fence, channel, agent, lock_id)
-  redis.call('HSET', fence, 'state', 'released', 'last_lock_id', lock_id)
-  redis.call('PUBLISH', channel, 'released:' .. agent)
-  unregistered[#unregistered + 1] = lock
-end
-
-local function free_all(task, ade, agent, lock_id, claims, locks)
-  redis.call('DEL', unpack(locks))
-  redis.call('SREM', key.agentLocks(agent), unpack(locks))
-  free(locks[1], key.taskLockFence(ade), key.taskLockChannel(ade), agent, lock_id)
-  for at, claim in ipairs(claims) do
-    local type, id, lock = claim[1], claim[2], locks[at + 1]
-    free(lock, key.resourceLockFence(type, id), key.resourceLockChannel(type, id), agent, lock_id)
-    marks[#marks + 1] = claim[4] .. '\0' .. task
-    typed[type] = typed[type] or {}
-    typed[type][#typed[type] + 1] = lock
-  end
-end
-
--- Gives the place back. Answers whether the agent has others.
-local function free_place(agent, lock_id)
-  local capacity, leases = key.agentCapacity(agent), key.agentCapacityLeases(agent)
-  redis.call('ZREM', leases, lock_id)
-  redis.call('HDEL', key.agentCapacityFence(agent), 'lease:' .. lock_id)
-  local left = redis.call('ZRANGE', leases, '0', '-1', 'WITHSCORES')
-  local active = 0
-  for at = 2, #left, 2 do
-    if tonumber(left[at]) * 1000000 > now then active = active + 1 end
-  end
-  redis.call('HSET', capacity, 'active_tasks', active)
-  if left[2] then
-    redis.call('ZADD', key.lockRegistry(), left[2], capacity)
+-- Whoever gets the lock next looks at its fence. A claim that is not written up yet has left that to its end, and nobody has heard of it.
+local function free(lock, token, fence, channel, t)
+  freed[#freed + 1] = lock
+  if t.text then
+    call('HSET', fence, 'token', token, 'state', 'released', 'last_holder', t.agent, 'last_lock_id', t.lock_id)
   else
-    unregistered[#unregistered + 1] = capacity
+    call('HSET', fence, 'state', 'released', 'last_lock_id', t.lock_id)
+    call('PUBLISH', channel, 'released:' .. t.agent)
   end
-  return left[2] ~= nil
 end
 
-local function leave_agent(agent, task, has_others)
-  redis.call('HDEL', key.agentClaims(agent), task)
-  local row = key.agent(agent)
-  if redis.call('EXPIRE', row, 86400) == 0 then return end
-  local other = has_others and redis.call('HKEYS', key.agentClaims(agent))[1]
-  public('HSET', row, 'current_task', other or '', 'status', other and 'working' or 'idle')
+-- What is released by one call must fit into one command.
+local FEW_DEPENDENTS = 100
+-- Those that became ready: what is written of all of them is gathered.
+local ready, lanes, has_delayed = {}, {}, nil
+local function is_ready(id, r)
+  if r[1] ~= 'blocked' or r[4] and r[4] ~= '' or r[5] and r[5] ~= '' then return false end
+  if has_delayed == nil then has_delayed = call('EXISTS', key.delayedTasks()) == 1 end
+  return not (has_delayed and call('ZSCORE', key.delayedTasks(), id)) and call('GET', key.taskState(args.head .. id)) == 'APPROVED'
+end
+-- One dependency less, for each that waited for this task. Answers with those that became ready.
+local function release(dependents, task)
+  local released = {}
+  for _, id in ipairs(dependents) do
+    local open = key.openDependencies(id)
+    if call('SREM', open, task) == 1 and call('EXISTS', open) == 0 then
+      local r = call('HMGET', key.taskRecord(id), 'status', 'lane', 'score', 'quarantine', 'aside', 'parked')
+      if is_ready(id, r) then
+        if r[6] and r[6] ~= '' then
+          call('SREM', key.parkedTasks(r[6]), id)
+          call('ZREM', key.parkedOrder(), id)
+          call('HSET', key.taskRecord(id), 'parked', '')
+        end
+        call('HSET', key.taskRecord(id), 'status', 'pending')
+        statuses[#statuses + 1], statuses[#statuses + 2] = key.taskStatus(id), 'pending'
+        released[#released + 1], ready[#ready + 1], lanes[#lanes + 1] = id, { id, r[3], r[2] }, r[2]
+      end
+    end
+  end
+  return released
 end
 
-local function complete(given)
-  local task, ade = given.task, args.head .. given.task
-  local r = redis.call('HMGET', key.taskRecord(task), 'status', 'agent', 'lock_id', 'token', 'claims', 'claimed_at', 'born', 'origin')
-  if r[1] ~= 'assigned' and r[1] ~= 'in_progress' or not is_owner(given, r) then return UNUSUAL end
-  local agent, lock_id, claims = r[2], r[3], usual_claims(r[5])
-  local locks = claims and own_locks(task, ade, agent, lock_id, claims)
-  if not locks or not redis.call('ZSCORE', key.agentCapacityLeases(agent), lock_id) then return UNUSUAL end
+local has_lines, has_dependents
+local function complete(t)
+  if has_lines and call('EXISTS', unpack(lines, t.from, t.last)) > 0 then return UNUSUAL end
+  local dependents = has_dependents and call('SMEMBERS', key.dependents(t.task)) or NONE
+  if dependents[1] and not is_plain or #dependents > FEW_DEPENDENTS then return UNUSUAL end
+  local locks, tokens = own_locks(t)
+  if not locks or call('ZREM', key.agentCapacityLeases(t.agent), t.lock_id) == 0 then return UNUSUAL end
 
-  redis.call('SET', key.taskResult(task), '{"task_id":"' .. task .. '","agent_id":"' .. agent .. '","started_at":"' .. r[6]
-    .. '","completed_at":"' .. now_text .. '",' .. given.rest)
-  free_all(task, ade, agent, lock_id, claims, locks)
-  local has_others = free_place(agent, lock_id)
-  local names = {}
-  for at = 2, #locks do names[at - 1] = string.sub(locks[at], 10) .. '","' end
-  redis.call('XADD', stream, 'MAXLEN', '~', ctx.keep, '*', 'event', 'lock:released', 'timestamp', now_text, 'payload',
-    '{"lock":"' .. string.sub(locks[1], 10) .. '","agent_id":"' .. agent .. '","lock_id":"' .. lock_id .. '","with":["' .. table.concat(names)
+  local task, ade, agent, lock_id, names, at = t.task, t.ade, t.agent, t.lock_id, '', t.at
+  call('SET', key.taskResult(task), '{"task_id":"' .. task .. '","agent_id":"' .. agent .. '","started_at":"' .. t.claimed_at
+    .. '","completed_at":"' .. now_text .. '",' .. asked[at + 4])
+  local is_raw = asked[at + 5] == '1'
+  local row = t.text and { t.text, 0, is_raw, asked[at + 6] } or { false, 0, is_raw, asked[at + 6], task, agent, lock_id, t.token, t.born, t.origin }
+  free(locks[1], tokens[1], key.taskLockFence(ade), key.taskLockChannel(ade), t)
+  for place = 2, #locks do
+    local type, id, mark = t[3 * place - 5], t[3 * place - 4], t[3 * place - 3]
+    free(locks[place], tokens[place], key.resourceLockFence(type, id), key.resourceLockChannel(type, id), t)
+    marks[#marks + 1] = mark .. '\0' .. task
+    names = names .. string.sub(locks[place], 10) .. '","'
+    if not t.text then row[#row + 1], row[#row + 2] = type, id end
+  end
+  call('XADD', key.events('lock'), 'MAXLEN', '~', ctx.keep, '*', 'event', 'lock:released', 'timestamp', now_text, 'payload',
+    '{"lock":"task:' .. ade .. '","agent_id":"' .. agent .. '","lock_id":"' .. lock_id .. '","with":["' .. names
       .. 'agent:' .. agent .. '"]}', 'source', ctx.source)
-  leave_agent(agent, task, has_others)
-
-  redis.call('SET', key.taskStatus(task), 'completed')
-  redis.call('HSET', key.taskRecord(task), 'status', 'completed')
-  redis.call('SET', key.taskState(ade), 'COMPLETED', 'KEEPTTL')
-  redis.call('HSET', key.taskMetadata(ade), 'completed_at', now_text, 'updated_at', now_text)
-  redis.call('XADD', key.events('task'), 'MAXLEN', '~', ctx.keep, '*', 'event', 'task:completed', 'timestamp', now_text,
-    'payload', '{"task_id":"' .. ade .. '","from":"APPLYING","to":"COMPLETED"}', 'source', ctx.source)
-  audit_by(given.actor, now_text, 'complete', 'task:' .. ade, 'APPLYING', 'COMPLETED', 'agent', agent,
-    'fencing_token', r[4] or '', 'reason', '')
-  redis.call('HSET', key.taskExecution(ade), 'completed_at', now_text, 'result', 'success')
-  ended[#ended + 1], applied[#applied + 1] = task, ade
-  done_at[#done_at + 1], done_at[#done_at + 2] = r[7], ade
-  count(r[1], -1)
-  count('completed', 1)
-  local released = release_dependents(task)
-  say('task_completed', { task = task, origin = r[8], status = 'completed' }, agent, '{"released":' .. #released .. (given.is_raw and ',"raw":true}' or '}'))
-  completed = completed + 1
+  -- Whoever sees what it releases must see that it is done.
+  call('HSET', key.taskRecord(task), 'status', 'completed')
+  statuses[#statuses + 1], statuses[#statuses + 2] = key.taskStatus(task), 'completed'
+  entry[#entry + 1] = row
+  local released = dependents[1] and release(dependents, task) or NONE
+  row[2] = #released
   return { 'COMPLETED', now_text, unpack(released, 1, math.min(#released, 1000)) }
 end
 
--- One request that meets with an error (a key of a foreign type) must not take along what others have gathered.
-local replies = {}
-local asked = args.completions
-for at = 1, #asked, 7 do
-  local given = { task = asked[at], agent = asked[at + 1], lock_id = asked[at + 2], token = asked[at + 3], rest = asked[at + 4],
-    is_raw = asked[at + 5] == '1', actor = asked[at + 6] }
-  local done, reply = pcall(complete, given)
-  replies[#replies + 1] = done and reply or UNUSUAL
+-- Where what became ready stands: in its lane, in the order, and on the list, most often behind all that is there.
+local function list_ready()
+  local order, offered, queue = key.readyOrder(), key.offeredTasks(), key.taskQueue()
+  table.sort(ready, function(one, other) return tonumber(one[2]) < tonumber(other[2]) end)
+  local in_order, in_lane, ids, listed = {}, {}, {}, {}
+  for at, one in ipairs(ready) do
+    local id, score, lane = one[1], one[2], one[3]
+    in_lane[lane] = in_lane[lane] or {}
+    local of_lane = in_lane[lane]
+    of_lane[#of_lane + 1], of_lane[#of_lane + 2] = score, id
+    in_order[2 * at - 1], in_order[2 * at], ids[at] = score, id, id
+    listed[2 * at - 1], listed[2 * at] = whole_number(now), id
+  end
+  local are_listed = call('ZCARD', offered)
+  local is_room = call('ZCARD', order) == are_listed and are_listed + #ids <= args.window
+  local worst = is_room and redis.pcall('LINDEX', queue, '0')
+  local behind = is_room and (not worst or type(worst) == 'string' and tonumber(call('ZSCORE', order, worst) or nil))
+  for lane, members in pairs(in_lane) do call('ZADD', key.readyTasks(lane), unpack(members)) end
+  call('ZADD', order, unpack(in_order))
+  if behind and (behind == true or behind <= tonumber(in_order[1])) then
+    call('LPUSH', queue, unpack(ids))
+    call('ZADD', offered, unpack(listed))
+  else
+    -- One that is there already was taken by a plain client, and the reconcile has yet to find out.
+    for _, id in ipairs(ids) do
+      if not call('ZSCORE', offered, id) then place_on_list(id) end
+    end
+  end
+  call('PUBLISH', key.readyChannel(), table.concat(lanes, ' '))
 end
-if completed > 0 then
-  write_all('ZREM', key.runningTasks(), ended)
-  write_all('ZREM', key.tasksByState('APPLYING'), applied)
-  write_all('ZADD', key.tasksByState('COMPLETED'), done_at)
-  write_all('ZREM', key.lockRegistry(), unregistered)
-  write_all('ZREM', key.heldExclusive(), marks)
-  for type, locks in pairs(typed) do write_all('SREM', key.resourceLocks(type), locks) end
-  write_progress()
+
+local count, given, ids, waited_for = #asked / 7, {}, {}, {}
+for at = 1, count do
+  ids[at] = asked[at * 7 - 6]
+  waited_for[at] = key.dependents(ids[at])
+end
+local texts = call('HMGET', key.openedTasks(), unpack(ids))
+for at = 1, count do
+  local done, t = pcall(read, at * 7 - 6, texts[at])
+  given[at] = done and t
+end
+has_dependents = call('EXISTS', unpack(waited_for)) > 0
+has_lines = lines[1] and call('EXISTS', unpack(lines)) > 0
+-- One request that meets with an error (a key of a foreign type) must not take along what others have gathered.
+for at = 1, count do
+  local done, reply = false, nil
+  if given[at] then done, reply = pcall(complete, given[at]) end
+  replies[at] = done and reply or UNUSUAL
+end
+if freed[1] then call('DEL', unpack(freed)) end
+if marks[1] then call('ZREM', key.heldExclusive(), unpack(marks)) end
+if statuses[1] then call('MSET', unpack(statuses)) end
+if ready[1] then list_ready() end
+if entry[3] then
+  local ended = {}
+  for at = 1, count do
+    if replies[at] ~= UNUSUAL then ended[#ended + 1] = ids[at] end
+  end
+  call('HDEL', key.openedTasks(), unpack(ended))
+  if call('RPUSH', key.ledger(), cmsgpack.pack(entry)) > args.unwritten then write_up(1000, 0) end
 end
 return replies
