@@ -182,14 +182,13 @@ class Neighbourhood {
 
   #own = ({ priority }: GraphTask): number => rankOf(urgencyOf(priority, this.#order));
 
-  /** Who may be in a circle since, or not any more: whoever has new edges and is waited for; after an edit of one in quarantine, all there. */
+  /** Who may be in a circle since, or not any more: whoever has new edges and is waited for; if one of them is in quarantine, all there. */
   async #suspects(): Promise<string[]> {
     const found: string[] = [];
     for (const id of this.#changed) {
-      const { needs, neededBefore, before, after } = this.#nodes.get(id)!;
+      const { needs, neededBefore, before } = this.#nodes.get(id)!;
+      if (before?.quarantine) return [...this.#changed, ...(await this.#quarantined())];
       if (needs === neededBefore) continue;
-      if (before && before !== after && before.quarantine !== '')
-        return [...this.#changed, ...(await this.#quarantined())];
       if (needs.length > 0 && (await this.#dependentsOf(id)).length > 0) found.push(id);
     }
     return found;

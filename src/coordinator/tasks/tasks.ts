@@ -127,7 +127,12 @@ export class Tasks implements TaskSink {
   }
 
   async cancelOne(task: string, reason: string, by: string): Promise<'cancelled' | 'ended' | 'unknown'> {
+    const [before] = await this.store.graphTasks([task]);
     const [word] = await this.store.scripts.run(cancel, {}, { ...this.store.common(), task, reason, by });
+    // What it needs is not more urgent for its sake any more.
+    if (word === 'CANCELLED' && before && before.depends_on.length > 0) {
+      await this.#carryOut(await this.#judge.judge([{ before, after: { ...before, isOpen: false } }]), []);
+    }
     return word?.toLowerCase() as 'cancelled' | 'ended' | 'unknown';
   }
 

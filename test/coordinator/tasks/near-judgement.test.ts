@@ -57,7 +57,7 @@ describe('a change that is judged by what is near it', () => {
       }
       await expectSound(room);
     });
-    await fc.assert(property, { numRuns: 60 });
+    await fc.assert(property, { numRuns: 100 });
   });
 
   test('a circle that one edit closes and another opens', async () => {
@@ -67,9 +67,22 @@ describe('a change that is judged by what is near it', () => {
     await edit('T-0', { depends_on: ['T-9'] });
     await expectAsOne('closed');
     expect(await room.client.hlen(room.keys.quarantine())).toBe(10);
+    await edit('T-4', { title: 'Still in it' });
+    await expectAsOne('edited within');
     await edit('T-5', { depends_on: [] });
     await expectAsOne('opened');
     expect(await room.client.hlen(room.keys.quarantine())).toBe(0);
+  });
+
+  test('a task that is called off hurries nobody any more', async () => {
+    const others = Array.from({ length: 10 }, (_, at) => ({ task_id: `O-${at}`, priority: 5 }));
+    await room.add({ task_id: 'BLOCKER', priority: 9 }, ...others);
+    room.limits = USUAL;
+    await room.add({ task_id: 'URGENT', priority: 1, depends_on: ['BLOCKER'] });
+    expect((await room.queue())[0]).toBe('BLOCKER');
+    await room.tasks.cancelOne('URGENT', 'unwanted', 'ops');
+    expect((await room.queue()).at(-1)).toBe('BLOCKER');
+    await expectAsOne('called off');
   });
 
   test('costs no more where there are many others', async () => {
