@@ -28,7 +28,7 @@ import { createIdentityRooms } from './identity-rooms.ts';
 import { Jobs, jobRunner } from './jobs/jobs.ts';
 import { createLockRooms } from './lock-rooms.ts';
 import type { Logger } from './log.ts';
-import { mcpDoor } from './mcp/server.ts';
+import { mcpDoor } from './mcp/door.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { migrateAdeV1 } from './migration/ade-v1.ts';
 import { operations } from './operations/index.ts';

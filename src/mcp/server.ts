@@ -102,7 +102,7 @@ export interface McpDoorOptions extends Omit<McpOptions, 'who'> {
 }
 
 /** The MCP door on the HTTP server, for both eras of the protocol. Who calls was found out in front of it. */
-export function mcpDoor({ ask, log, ...options }: McpDoorOptions) {
+export function openMcpDoor({ ask, log, ...options }: McpDoorOptions) {
   const handler = createMcpHandler(({ authInfo }) => {
     const caller = authInfo?.extra?.caller as Caller;
     return mcpServer({ ...options, who: caller.id }, (operation, input, signal) =>

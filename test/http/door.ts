@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { systemClock } from '../../src/clock.ts';
 import { type HttpOptions, type HttpServer, httpServer } from '../../src/http/server.ts';
 import { silentLog } from '../../src/log.ts';
-import { mcpDoor } from '../../src/mcp/server.ts';
+import { mcpDoor } from '../../src/mcp/door.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
 import { operations } from '../../src/operations/index.ts';
 import { defineOperation, invoke, type Operation } from '../../src/operations/operation.ts';
