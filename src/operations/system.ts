@@ -170,9 +170,12 @@ export const systemOperations: readonly Operation[] = [
         rooms.tasks.views.heldBy(agent),
       ]);
       const commands = operations
-        .filter(({ access }) => PERMISSIONS[access].agent !== 'no')
+        .filter(({ access, mcp }) => mcp || (AGENTS_DO.includes(access) && PERMISSIONS[access].agent !== 'no'))
         .map(({ cli, summary }) => ({ command: `reeve ${cli.words}`, does: summary }));
       return briefing(status, { you: agent, work, yours }, commands);
     },
   }),
 ];
+
+/** What an agent reads on arrival is what it does; the rest is in `reeve --help`. */
+const AGENTS_DO: readonly string[] = ['work', 'create', 'submit'];

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { reset } from '../../src/coordinator/tasks/reset.ts';
 import { parseId } from '../../src/redis/ids.ts';
 import { expectSound } from '../coordinator/tasks/room.ts';
 import { type ApprovalRoom, anApprovalRoom, policy, USUAL_PEOPLE, usualTerms } from './room.ts';
@@ -130,4 +131,16 @@ test('a policy has a new version with each change, and each change its row for t
   ]);
   const rows = await room.store.db.selectFrom('audit_intake').select('body').execute();
   expect(rows.filter(({ body }) => body.includes('policy:p'))).toHaveLength(3);
+});
+
+test('what people agreed to is forgotten with its task: the same written again is asked for anew', async () => {
+  await room.draft('T-1');
+  await room.approvals.submit('T-1', 'ann');
+  expect(await room.approve('T-1', 'rob')).toBe('APPROVED');
+  await reset(room.tasks, 'all');
+  expect(await room.client.keys('ade:approval:*T-1*')).toEqual([]);
+  await room.draft('T-1');
+  expect(await room.approvals.submit('T-1', 'ann')).toMatchObject({ state: 'REVIEWING' });
+  expect(await room.approvals.desk.tally('T-1')).toMatchObject({ approved_count: 0 });
+  expect(await claim()).toMatchObject({ outcome: 'none' });
 });

@@ -1,5 +1,6 @@
 import { indexKey } from './found.ts';
 import { TASK_STATES } from './task.ts';
+import type { TaskStore } from './task-store.ts';
 import type { Tasks } from './tasks.ts';
 
 /** The clean-up scopes of the seed. */
@@ -78,7 +79,8 @@ async function forget({ store, work }: Tasks, id: string, [status, agent, , foun
     ...(JSON.parse(found || '[]') as string[][]).map((place) => redis.zrem(indexKey(keys, place), ade)),
     author ? redis.zrem(keys.tasksByAuthor(author), ade) : 0,
   ]);
-  return redis.del(
+  const asked = await forgetApprovals(store, ade);
+  const own = await redis.del(
     keys.taskRecord(id),
     keys.taskStatus(id),
     keys.taskResult(id),
@@ -94,6 +96,23 @@ async function forget({ store, work }: Tasks, id: string, [status, agent, , foun
     keys.taskConfig(ade),
     keys.taskMetadata(ade),
     keys.taskExecution(ade),
+    keys.taskPreview(ade),
+    keys.taskRisk(ade),
     keys.mirrorStatus(ade),
   );
+  return own + asked;
+}
+
+/** A task of the same id and content that somebody writes later must not pass by what people said of this one. */
+async function forgetApprovals({ connection, keys }: TaskStore, ade: string): Promise<number> {
+  const redis = connection.commands;
+  const requests = await redis.smembers(keys.approvalIndex(ade));
+  for (const id of requests) {
+    const reviewer = await redis.hget(keys.approvalRequest(id), 'reviewer_id');
+    if (reviewer) await redis.zrem(keys.userApprovalQueue(reviewer), id);
+    await redis.zrem(keys.approvalQueue(), id);
+    await redis.del(keys.approvalRequest(id));
+  }
+  const votes = [keys.approvalVotes(ade), keys.taskApprovalStats(ade), keys.taskOverride(ade), keys.taskComments(ade)];
+  return requests.length + (await redis.del(keys.approvalIndex(ade), ...votes));
 }
