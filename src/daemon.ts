@@ -26,6 +26,8 @@ import { createExecutionRooms, fileBodyBytes } from './execution-rooms.ts';
 import { httpServer } from './http/server.ts';
 import { createIdentityRooms } from './identity-rooms.ts';
 import { Jobs, jobRunner } from './jobs/jobs.ts';
+import { Journal } from './journal/journal.ts';
+import { replayLock } from './journal/replay-lock.ts';
 import { createLockRooms } from './lock-rooms.ts';
 import type { Logger } from './log.ts';
 import { mcpDoor } from './mcp/door.ts';
@@ -33,6 +35,7 @@ import { createMetrics } from './metrics/metrics.ts';
 import { migrateAdeV1 } from './migration/ade-v1.ts';
 import { operations } from './operations/index.ts';
 import { invoke } from './operations/operation.ts';
+import { replaying } from './operations/replay.ts';
 import type { Rooms } from './operations/rooms.ts';
 import { EndpointLimits } from './ratelimit/endpoint-limits.ts';
 import { redisFailure } from './redis/failure.ts';
@@ -189,6 +192,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     ...(spelling.mode === 'cluster' ? {} : { rights: gate.rights }),
   });
 
+  const journal = new Journal({ store, clock, most: () => loaded().config.journal.most });
   const streams = { connection, events, store, ...config.events };
   const audit = new Audit({ connection, keys, store });
   const worker = randomUUID();
@@ -254,6 +258,13 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       address: () => connection.address,
       check: () => streamHealth(streams),
     },
+    {
+      name: 'journal',
+      required: false,
+      embedded: config.store.url === undefined,
+      address: () => store.describe(),
+      check: () => journal.counts(),
+    },
     work.dependency,
     ...sourceDependencies(assets.sync, !isDirNamed && config.assets.sources.length === 0),
   ];
@@ -313,6 +324,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     ...identity,
     audit,
     ...readers.rooms,
+    journal,
     migrateAdeV1: (apply) => migrateAdeV1({ connection, keys, scripts, locks, clock }, apply),
     limits: new EndpointLimits({ scripts, keys, limits: () => endpointLimits(loaded().config.limits) }),
     clock,
@@ -384,6 +396,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       auditLogger({ ...auditing, tail }),
       sweeping,
       ...readers.members,
+      replaying({ rooms, operations, lock: replayLock(connection, keys, worker), log: log.child('journal') }),
       archiver({ events, tail, store, clock, log: log.child('events') }),
       trimmer({ ...streams, tail, clock, log: log.child('events') }),
       mcpLife,

@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts';
 import { inspectPrdFile, type PrdFile } from './coordinator/prd/prd-file.ts';
 import type { FileStore } from './files/file-store.ts';
 import { listTokens } from './identity/tokens.ts';
+import { Journal } from './journal/journal.ts';
 import type { Config } from './settings.ts';
 import type { Store } from './store/database.ts';
 import { candidates } from './sync/differ.ts';
@@ -52,7 +53,7 @@ export function checklist(probes: Probes): Check[] {
         : assetsCheck(makeSource(one, config, { fetch, clock, surroundings: { PATH: path, HOME: '' } })),
     ),
     ...(token && sources.every((one) => !one.github) ? [github(undefined)] : []),
-    ...('check' in store ? [identityCheck(store, clock)] : []),
+    ...('check' in store ? [identityCheck(store, clock), journalCheck(store, clock)] : []),
   ];
 }
 
@@ -117,6 +118,17 @@ const identityCheck = (store: Store, clock: Clock): Check => ({
     if (ending.length === 0) return [ok(says)];
     const names = ending.map(({ token_id, user, expires_at }) => `${token_id} of ${user} (${expires_at})`).join(', ');
     return [warn(`${says}; ending within a week: ${names}`, 'reeve token create --user ID')];
+  },
+});
+const journalCheck = (store: Store, clock: Clock): Check => ({
+  name: 'journal',
+  run: async () => {
+    const { waiting, parked } = await new Journal({ store, clock, most: () => 0 }).counts();
+    if (waiting > 0)
+      return [warn(`${waiting} wait for Redis to be back`, 'They are done by themselves then: reeve journal')];
+    return parked > 0
+      ? [warn(`${parked} of what was asked for while Redis was away were refused`, 'reeve journal --state parked')]
+      : [ok('nothing waits for Redis')];
   },
 });
 const SOON_MS = 7 * 86_400_000;

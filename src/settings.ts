@@ -376,6 +376,10 @@ export const SETTINGS = z.strictObject({
     keepDays: setting(z.int().min(1).max(3_650).default(30), 'How long the log of deliveries goes back'),
   }),
 
+  journal: section('What is asked for while Redis is away', {
+    most: setting(z.int().min(0).max(1_000_000).default(10_000), 'How many new tasks and results may wait; 0: none'),
+  }),
+
   events: section('The event streams', {
     keep: setting(
       z.int().min(100).default(10_000),

@@ -30,6 +30,7 @@ const ROOMS = [
   'deliveries',
   'identity',
   'jobs',
+  'journal',
   'migration',
   'notices',
   'ratelimit',
@@ -108,6 +109,7 @@ const ZONES: readonly Zone[] = [
   // What attempts leave: kept with the lease of their task, and with nothing else of it.
   { zone: 'executions', holds: ['executions/'], may: ['coordinator/tasks', ...BASE] },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
+  { zone: 'journal', holds: ['journal/'], may: BASE },
   { zone: 'analytics', holds: ['analytics/'], may: BASE },
   { zone: 'deliveries', holds: ['deliveries/'], may: BASE },
   // Both pack what the deliveries carry, and know nothing of each other.

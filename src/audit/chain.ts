@@ -39,18 +39,23 @@ export interface Break {
 /** Follows the rows from a head that is good. Answers with the new head, or with the first row that does not fit. */
 export function follow(from: Head, links: readonly Link[]): { readonly head: Head; readonly broken?: Break } {
   let { seq, hash: before } = from;
-  for (const link of links) {
-    if (link.seq !== seq + 1) {
-      const problem = `row ${seq + 1} is missing: the one after ${seq} is ${link.seq}`;
-      return { head: { seq, hash: before }, broken: { seq: seq + 1, problem } };
-    }
+  // Run for every row there is: nothing in it but what must be.
+  for (let at = 0; at < links.length; at++) {
+    const link = links[at] as Link;
     const expected = linkHash(before, link.record);
-    if (link.hash !== expected) {
-      const problem = 'its hash is not that of its record and of the row before: it, or its place, was changed';
-      return { head: { seq, hash: before }, broken: { seq: link.seq, problem } };
+    if (link.hash !== expected || link.seq !== seq + 1) {
+      return { head: { seq, hash: before }, broken: breakAt(seq, link) };
     }
-    seq = link.seq;
+    seq += 1;
     before = expected;
   }
   return { head: { seq, hash: before } };
+}
+
+function breakAt(seq: number, link: Link): Break {
+  const problem =
+    link.seq === seq + 1
+      ? 'its hash is not that of its record and of the row before: it, or its place, was changed'
+      : `row ${seq + 1} is missing: the one after ${seq} is ${link.seq}`;
+  return { seq: seq + 1, problem };
 }

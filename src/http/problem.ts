@@ -19,10 +19,14 @@ export function requestError(error: unknown, limitBytes: number): ReeveError {
 /** Answers with an RFC 9457 problem. Every refusal of the HTTP door goes through here. */
 export function sendProblem(reply: FastifyReply, error: ReeveError): FastifyReply {
   const problem = toProblem(error);
-  if (problem.retry_after_seconds !== undefined)
-    void reply.header('retry-after', Math.ceil(problem.retry_after_seconds));
+  // What clears by itself is worth asking for again, soon.
+  const usual = problem.status === 503 && problem.actor === 'retry' ? RETRY_SECONDS : undefined;
+  const after = problem.retry_after_seconds ?? usual;
+  if (after !== undefined) void reply.header('retry-after', Math.ceil(after));
   return reply.code(problem.status).type('application/problem+json').send(problem);
 }
+
+const RETRY_SECONDS = 5;
 
 /** What never became a request: it came too slowly, or is not HTTP. There is no reply to write to, only the connection. */
 export function refuseBroken(error: NodeJS.ErrnoException, socket: Socket, requestMs: number): void {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../clock.ts';
 import { fromText, type TextSchema } from '../coerce.ts';
 import { ReeveError } from '../errors.ts';
-import { type Context, follow, invoke, type Operation } from '../operations/operation.ts';
+import { type Context, follow, invoke, isJournalled, type Operation } from '../operations/operation.ts';
 import type { Rooms } from '../operations/rooms.ts';
 import { anyoneAt, callerOf, cookieOf } from './auth.ts';
 import { streamEvents } from './sse.ts';
@@ -47,7 +47,7 @@ export function registerOperations(app: FastifyInstance, options: RouterOptions)
           if (events) return streamEvents(reply, events, options.clock, context.signal);
         }
         const output = await invoke(operation, context, input);
-        const status = operation.http.status?.(output as never) ?? 200;
+        const status = isJournalled(output) ? 202 : (operation.http.status?.(output as never) ?? 200);
         return reply.code(status).send(status === 204 ? undefined : output);
       },
     });

@@ -8,6 +8,7 @@ import { changeOperations } from './changes.ts';
 import { delegationOperations } from './delegations.ts';
 import { eventOperations } from './events.ts';
 import { executionOperations } from './executions.ts';
+import { journalOperations } from './journal.ts';
 import { lockRequestOperations } from './lock-requests.ts';
 import { lockOperations } from './locks.ts';
 import { migrationOperations } from './migration.ts';
@@ -54,6 +55,7 @@ export const operations: readonly Operation[] = [
   ...webhookOperations,
   ...notificationOperations,
   ...analyticsOperations,
+  ...journalOperations,
   ...auditOperations,
   ...migrationOperations,
 ];

@@ -47,9 +47,26 @@ export interface Operation {
   /** The MCP tool it is offered as, if it is one that an agent needs. */
   readonly mcp?: McpForm;
   readonly run: (context: Context, input: never) => Promise<unknown>;
+  /** Can be noted and done later when Redis is away. */
+  readonly journal?: JournalForm;
   /** What comes after, for as long as the caller listens: server-sent events, `--follow`. */
   readonly follow?: (context: Context, input: never) => AsyncIterable<Followed>;
 }
+
+export interface JournalForm {
+  /** Refusals by which one that may have been done before is known to have been. */
+  readonly doneIf: readonly ErrorCode[];
+}
+
+/** The answer in place of the usual one: it is noted, and will be done. */
+export interface Journalled {
+  readonly journalled: true;
+  readonly journal_id: string;
+  readonly operation: string;
+}
+
+export const isJournalled = (output: unknown): output is Journalled =>
+  typeof output === 'object' && output !== null && 'journalled' in output && output.journalled === true;
 
 export interface Followed {
   /** Where to go on after a break: Last-Event-ID. */
@@ -137,13 +154,40 @@ export async function invoke(operation: Operation, context: Context, raw: unknow
   const input = admit(operation, context, raw);
   try {
     if (operation.limit) await context.rooms.limits.admit(operation.limit, context.caller.id);
-    return operation.output.parse(
-      await actAs(actorOf(operation, context.caller, input), () => operation.run(context, input)),
-    );
-  } catch (error) {
-    throw context.rooms.explain(error) ?? asReeveError(error);
+    return await execute(operation, context, input);
+  } catch (thrown) {
+    const error = context.rooms.explain(thrown) ?? asReeveError(thrown);
+    const noted = await note(operation, context, input, error);
+    if (noted) return noted;
+    throw error;
   }
 }
+
+/** Runs it, on behalf of the caller. Whether the caller may was asked before. */
+export async function execute(operation: Operation, context: Context, input: never): Promise<unknown> {
+  return operation.output.parse(
+    await actAs(actorOf(operation, context.caller, input), () => operation.run(context, input)),
+  );
+}
+
+/** While Redis is away, what can wait is written down. A model has no use for a promise: it is told to ask again. */
+async function note(
+  operation: Operation,
+  { rooms, caller }: Context,
+  input: unknown,
+  { code }: ReeveError,
+): Promise<Journalled | undefined> {
+  const isAway = code === 'REDIS_UNAVAILABLE' || code === 'REDIS_REPLY_UNKNOWN';
+  if (!operation.journal || !isAway || caller.door === 'mcp') return undefined;
+  const isUncertain = code === 'REDIS_REPLY_UNKNOWN';
+  const wish = { operation: operation.name, caller: callerText(caller), input, isUncertain };
+  const id = await rooms.journal.note(wish);
+  return id === undefined ? undefined : { journalled: true, journal_id: id, operation: operation.name };
+}
+
+/** Only what decides and what the audit names. */
+const callerText = ({ access, own = new Set(), ...caller }: Caller): string =>
+  JSON.stringify({ ...caller, access: [...access], own: [...own] });
 
 /** The same for what goes on: refused at once, before anything is sent, if access or input are wrong. */
 export function follow(operation: Operation, context: Context, raw: unknown): AsyncIterable<Followed> | undefined {

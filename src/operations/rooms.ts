@@ -20,6 +20,7 @@ import type { Doorkeeper } from '../identity/doorkeeper.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Users } from '../identity/users.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { Step } from '../migration/ade-v1.ts';
 import type { Notifications } from '../notices/notifications.ts';
 import type { EndpointLimits } from '../ratelimit/endpoint-limits.ts';
@@ -73,6 +74,8 @@ export interface Rooms {
   readonly notifications: Notifications;
   readonly deliveries: Deliveries;
   readonly analytics: Analytics;
+  /** What waits for Redis to come back. */
+  readonly journal: Journal;
   /** How often one may ask. */
   readonly limits: EndpointLimits;
   /** Brings data of the first version into the form of this one; without `apply`, says what it would do. */

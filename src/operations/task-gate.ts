@@ -23,6 +23,7 @@ export const taskGateOperations: readonly Operation[] = [
     description: 'It waits for task.submit, which asks whoever must agree. With submit it does not wait.',
     access: 'create',
     limit: 'tasks:create',
+    journal: { doneIf: ['TASK_BUSY'] },
     input: content.extend({
       task: task.describe('Its id'),
       priority,
@@ -59,6 +60,7 @@ export const taskGateOperations: readonly Operation[] = [
     }),
     output: rulingShape,
     errors: ['TASK_UNKNOWN', 'TASK_STATE', 'TASK_CHANGED', 'PREVIEW_FAILED', 'NOBODY_TO_ASK'],
+    journal: { doneIf: ['TASK_STATE'] },
     http: { method: 'POST', path: '/tasks/{task}/submit', answers: { 202: 'Ruled upon' }, status: () => 202 },
     cli: { words: 'task submit', args: ['task'], view: 'ruling', examples: ['reeve task submit T-1'] },
     run: async (context, { task: id, agent: writer, due_seconds: dueSeconds }) => {

@@ -155,6 +155,7 @@ export const workOperations: readonly Operation[] = [
       again: z.boolean(),
     }),
     errors: ['LEASE_LOST', 'TASK_UNKNOWN'],
+    journal: { doneIf: [] },
     http: { method: 'POST', path: '/tasks/{task}/complete' },
     cli: {
       words: 'done',
@@ -198,6 +199,7 @@ export const workOperations: readonly Operation[] = [
       retry_in_seconds: z.number().optional(),
     }),
     errors: ['LEASE_LOST', 'TASK_UNKNOWN'],
+    journal: { doneIf: [] },
     http: { method: 'POST', path: '/tasks/{task}/fail' },
     cli: {
       words: 'fail',
@@ -258,6 +260,7 @@ export const workOperations: readonly Operation[] = [
     }),
     output: z.object({ task_id: z.string(), station: z.string(), unblocked: z.array(z.string()) }),
     errors: ['LEASE_LOST', 'TASK_UNKNOWN'],
+    journal: { doneIf: [] },
     http: { method: 'POST', path: '/tasks/{task}/finish' },
     cli: {
       words: 'finish',

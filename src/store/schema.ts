@@ -18,6 +18,7 @@ export interface Tables {
   stat_days: StatDaysTable;
   stat_tasks: StatTasksTable;
   stat_approvals: StatApprovalsTable;
+  journal: JournalTable;
   reeve_probe: ProbeTable;
   reeve_migrations: MigrationsTable;
 }
@@ -194,6 +195,21 @@ export interface StatApprovalsTable {
   answered_at: string | null;
   answer: string | null;
 }
+
+/** `seq` is given by the database, in the order of asking. `caller` and `input` are JSON. */
+export interface JournalTable {
+  seq: Generated<number>;
+  id: string;
+  operation: string;
+  caller: string;
+  input: string;
+  state: 'waiting' | 'done' | 'parked';
+  attempts: number;
+  created_at: string;
+  ended_at: string | null;
+  outcome: string | null;
+}
+export type JournalRow = Selectable<JournalTable>;
 
 interface ProbeTable {
   id: number;

@@ -272,9 +272,9 @@ describe('without --json', () => {
     const [first, ...rest] = stdout.trimEnd().split('\n');
     expect(first).toMatch(/^ready version=\S+ address=http:\S+ project=odyssey uptime_seconds=\d+ identity=tokens$/);
     const words = rest.map((line) => line.split(' ').slice(0, 2).join(' '));
-    const parts = ['redis', 'store', 'events', 'tasks', 'assets'].map((name) => `up name=${name}`);
-    expect(words.slice(0, 5)).toEqual(parts);
-    expect(words.slice(5)).toContainEqual(expect.stringMatching(/^work total=/));
+    const parts = ['redis', 'store', 'events', 'journal', 'tasks', 'assets'].map((name) => `up name=${name}`);
+    expect(words.slice(0, 6)).toEqual(parts);
+    expect(words.slice(6)).toContainEqual(expect.stringMatching(/^work total=/));
     expect(stdout).not.toContain('\x1b');
   });
 

@@ -24,6 +24,7 @@ import { EventLog } from '../../src/events/event-log.ts';
 import { createTail } from '../../src/events/tail.ts';
 import { createExecutionRooms } from '../../src/execution-rooms.ts';
 import { createIdentityRooms } from '../../src/identity-rooms.ts';
+import { Journal } from '../../src/journal/journal.ts';
 import { silentLog } from '../../src/log.ts';
 import { migrateAdeV1 } from '../../src/migration/ade-v1.ts';
 import type { Rooms } from '../../src/operations/rooms.ts';
@@ -227,6 +228,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     tell: async (event, payload) => void (await events.append(event, payload)),
   });
   const work = {
+    journal: new Journal({ store, clock, most: () => config.journal.most }),
     ...readers.rooms,
     ...gate,
     live,
