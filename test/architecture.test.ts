@@ -16,6 +16,13 @@ describe('ARCHITECTURE.md', () => {
     expect(places.length).toBeGreaterThanOrEqual(THINGS.length);
     expect(places.filter((place) => !isThere(place))).toEqual([]);
   });
+
+  test.each(['a question', 'an asset', 'a task', 'an event'])('leads through the house with %s', (traveller) => {
+    const stations = tableUnder(`journey of ${traveller}`, readFileSync('ARCHITECTURE.md', 'utf8'));
+    const places = stations.flatMap((cells) => cells.flatMap(pathsIn));
+    expect(places.length).toBeGreaterThanOrEqual(stations.length);
+    expect(places.filter((place) => !isThere(place))).toEqual([]);
+  });
 });
 
 test('a place that does not exist would be found', () => {
