@@ -112,24 +112,41 @@ export class Reconciler {
     const reverted: string[] = [];
     if (ids.length === 0) return { adopted, reverted };
     const said = await redis.mget(ids.map((id) => keys.taskStatus(id)));
-    const records = await tasks.store.records(ids, ['status', 'agent', 'lock_id']);
+    const records = await tasks.store.records(ids, ['status', 'agent']);
     for (const [at, id] of ids.entries()) {
-      const [status, agent, lockId] = records[at] as (string | null)[];
-      const word = said[at] ?? '';
+      const [status, agent] = records[at] as (string | null)[];
       if (agent?.startsWith(RAW) && isRunning(status)) this.#watch(id);
-      if (!status || word === status) continue;
-      const isAdopted = await this.#adopt(id, word, {
-        status: status as WorkStatus,
-        agent: agent ?? '',
-        lockId: lockId ?? '',
-      });
+      if (!status || (said[at] ?? '') === status) continue;
+      const { word, truth } = await this.#seen(id);
+      if (!truth.status || word === truth.status) continue;
+      const isAdopted = await this.#adopt(id, word, truth);
       if (isAdopted === undefined) continue;
       (isAdopted ? adopted : reverted).push(`${id} ${word}`);
       if (isAdopted) continue;
-      await redis.set(keys.taskStatus(id), status);
-      await this.#options.events.append('transition_rejected', { task_id: id, said: word.slice(0, 100), status });
+      await redis.set(keys.taskStatus(id), truth.status);
+      await this.#options.events.append('transition_rejected', {
+        task_id: id,
+        said: word.slice(0, 100),
+        status: truth.status,
+      });
     }
     return { adopted, reverted };
+  }
+
+  /** What the public status says and what is so, in one step: read apart, a change in between looks like a plain client's word. */
+  async #seen(id: string): Promise<Seen> {
+    const { connection, keys } = this.#options.tasks.store;
+    const replies = await connection.commands
+      .multi()
+      .get(keys.taskStatus(id))
+      .hmget(keys.taskRecord(id), 'status', 'agent', 'lock_id')
+      .exec();
+    const [word, record] = (replies ?? []).map(([error, reply]) => (error ? null : reply));
+    const [status, agent, lockId] = (record ?? []) as (string | null)[];
+    return {
+      word: typeof word === 'string' ? word : '',
+      truth: { status: (status ?? '') as Truth['status'], agent: agent ?? '', lockId: lockId ?? '' },
+    };
   }
 
   async #drifted(): Promise<string[]> {
@@ -265,8 +282,14 @@ export class Reconciler {
 const DAY = 86_400;
 const isRunning = (status: string | null | undefined): boolean => status === 'assigned' || status === 'in_progress';
 
+interface Seen {
+  readonly word: string;
+  readonly truth: Truth;
+}
+
 interface Truth {
-  readonly status: WorkStatus;
+  /** Empty if there is no such task. */
+  readonly status: WorkStatus | '';
   readonly agent: string;
   readonly lockId: string;
 }
