@@ -39,7 +39,9 @@ export class Ledger {
   service(): Service {
     return service('task ledger', async () => {
       await this.writeUpOnce();
-      return async () => void (await this.writeUpOnce());
+      return async () => {
+        await this.writeUpOnce().catch((error: unknown) => this.#leave(error));
+      };
     });
   }
 
@@ -82,17 +84,18 @@ export class Ledger {
 
   #writeUpSoon(): void {
     if (this.#running) return;
-    const { log } = this.#options;
     this.#running = this.#writeUp(YOUNG_MS)
       .then(({ kept }) => kept)
-      .catch((error: unknown) => {
-        // Whatever is left is still there, and the next script that looks finds it.
-        log.debug('writing up tasks failed', { problem: reason(error) });
-        return 0;
-      })
+      .catch((error: unknown) => this.#leave(error))
       .then((kept) => {
         this.#running = undefined;
         if (kept > 0 && !this.#isWaiting) void this.#wait(YOUNG_MS);
       });
+  }
+
+  /** Whatever is left is still there, and the next script that looks finds it. */
+  #leave(error: unknown): number {
+    this.#options.log.debug('writing up tasks failed', { problem: reason(error) });
+    return 0;
   }
 }
