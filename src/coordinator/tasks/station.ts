@@ -44,6 +44,16 @@ export const STATUSES_OF: Readonly<Record<TaskState, readonly WorkStatus[]>> = {
   CANCELLED: ['failed'],
 };
 
+/** The state that a status speaks for, where Redis has forgotten the state itself: that lives 90 days, the queue knows its tasks for good. */
+export const STATE_OF: Readonly<Record<WorkStatus, TaskState>> = {
+  pending: 'APPROVED',
+  blocked: 'APPROVED',
+  assigned: 'APPLYING',
+  in_progress: 'APPLYING',
+  completed: 'COMPLETED',
+  failed: 'CANCELLED',
+};
+
 /** How far the work is, as far as anyone outside the queue need know; also what a task file can say. */
 export const PHASES = ['open', 'running', 'completed', 'failed', 'cancelled'] as const;
 export type Phase = (typeof PHASES)[number];

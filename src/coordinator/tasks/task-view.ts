@@ -1,5 +1,5 @@
 import { unlessWrongType } from '../../redis/wrong-type.ts';
-import { type Station, stationOf } from './station.ts';
+import { STATE_OF, type Station, stationOf } from './station.ts';
 import { type ExecutionResult, type Task, type TaskId, type TaskState, taskSchema, type WorkStatus } from './task.ts';
 import type { Standing } from './task-sink.ts';
 import type { TaskStore } from './task-store.ts';
@@ -85,7 +85,7 @@ export class TaskViews {
         if (!status) return;
         const ade = this.#store.adeId(id);
         const ends = status === 'failed' ? await redis.hget(keys.taskExecution(ade), 'result') : undefined;
-        const state = (await redis.get(keys.taskState(ade))) as TaskState;
+        const state = ((await redis.get(keys.taskState(ade))) ?? STATE_OF[status as WorkStatus]) as TaskState;
         const station = stationOf({
           state,
           status: status as WorkStatus,
