@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { asking, createApprovalRooms, picturing } from './approval-rooms.ts';
 import { explainApprovals } from './approvals/explain-approvals.ts';
+import { archiveJob } from './archive/archive-job.ts';
+import { Archivist } from './archive/archivist.ts';
+import { TaskArchive } from './archive/task-archive.ts';
 import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
 import { Audit } from './audit/audit.ts';
@@ -163,8 +166,13 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     service: instance,
   });
 
+  const archive = new TaskArchive({ store, project: tasks.store.project });
+  const afterDays = () => loaded().config.tasks.archiveAfterDays;
+  const archivist = new Archivist({ tasks: tasks.store, archive, clock, afterDays });
+  const archiving = archiveJob({ tasks: tasks.store, archivist, log: log.child('archive') });
+
   // In Cluster mode tasks, and with them approvals, are not served.
-  const timed = spelling.mode === 'cluster' ? {} : gate.handlers;
+  const timed = spelling.mode === 'cluster' ? {} : { ...gate.handlers, archive: archiving };
   const jobs = new Jobs({
     connection,
     keys,
@@ -314,6 +322,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     deadlocks,
     tasks,
     taskDesk,
+    archive,
     executions,
     roster,
     board,

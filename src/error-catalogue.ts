@@ -477,6 +477,14 @@ export const ERRORS = {
     says: 'There is no task {task}.',
     next: 'Look for it: reeve task list',
   },
+  ARCHIVED_TASK_UNKNOWN: {
+    title: 'No such task in the archive',
+    status: 404,
+    exit: EXIT.notFound,
+    actor: 'caller',
+    says: 'There is no task {task} in the archive.',
+    next: 'See which there are: reeve task archive',
+  },
   TASK_BUSY: {
     title: 'Task not to be had',
     status: 409,

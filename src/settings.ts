@@ -287,7 +287,11 @@ export const SETTINGS = z.strictObject({
     ),
     unwritten: setting(
       z.int().min(0).max(1_000).default(256),
-      'How many claims and completions may wait, for some milliseconds, to be entered in indexes, statistics and audit; 0: each is entered at once',
+      'How many claims and completions may wait, for milliseconds, to be entered in indexes, statistics and audit; 0: none',
+    ),
+    archiveAfterDays: setting(
+      z.number().min(0).max(80).default(1),
+      'How long after its end a task is copied to the archive; Redis forgets it 90 days after it was made',
     ),
   }),
 

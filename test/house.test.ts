@@ -24,6 +24,7 @@ const ROOMS = [
   ...COORDINATION,
   'analytics',
   'approvals',
+  'archive',
   'audit',
   'coordinator',
   'executions',
@@ -108,6 +109,8 @@ const ZONES: readonly Zone[] = [
   },
   // What attempts leave: kept with the lease of their task, and with nothing else of it.
   { zone: 'executions', holds: ['executions/'], may: ['coordinator/tasks', ...BASE] },
+  // What ended is copied as it lies in Redis.
+  { zone: 'archive', holds: ['archive/'], may: ['coordinator/tasks', ...BASE] },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
   { zone: 'journal', holds: ['journal/'], may: BASE },
   { zone: 'analytics', holds: ['analytics/'], may: BASE },

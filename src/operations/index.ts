@@ -20,6 +20,7 @@ import { settingOperations } from './settings.ts';
 import { severalOperations } from './several.ts';
 import { syncOperations } from './sync.ts';
 import { systemOperations } from './system.ts';
+import { taskArchiveOperations } from './task-archive.ts';
 import { taskGateOperations } from './task-gate.ts';
 import { taskOperations } from './tasks.ts';
 import { tokenOperations } from './tokens.ts';
@@ -40,6 +41,7 @@ export const operations: readonly Operation[] = [
   ...executionOperations,
   ...taskOperations,
   ...taskGateOperations,
+  ...taskArchiveOperations,
   ...changeOperations,
   ...approvalOperations,
   ...policyOperations,

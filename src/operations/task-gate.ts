@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { previewSchema } from '../approvals/preview.ts';
 import { agentSchema } from '../coordinator/locks/lock.ts';
-import { type Task, taskIdSchema, taskSchema } from '../coordinator/tasks/task.ts';
+import { taskIdSchema, taskSchema } from '../coordinator/tasks/task.ts';
 import type { TaskDetail } from '../coordinator/tasks/task-view.ts';
 import { ReeveError } from '../errors.ts';
 import { REVIEWER_POLICY } from '../reviewer-policy.ts';
@@ -9,6 +9,7 @@ import { authorOf, refuseForeignTask, rulingAnswer, rulingShape } from './approv
 import { defineOperation, type Operation } from './operation.ts';
 import type { Rooms } from './rooms.ts';
 import { detailAnswer, detailShape } from './task-answers.ts';
+import { copyShape, writeCopy, writeDraft } from './task-drafts.ts';
 
 const task = taskIdSchema.describe('Which task');
 const agent = agentSchema.optional().describe('The agent that writes it, where it has no token of its own');
@@ -40,7 +41,7 @@ export const taskGateOperations: readonly Operation[] = [
     },
     run: async ({ rooms, caller }, { task: id, agent: writer, submit, ...given }) => {
       const author = authorOf(caller, writer);
-      await write(rooms, { ...given, task_id: id, origin: 'api' }, author);
+      await writeDraft(rooms, { ...given, task_id: id, origin: 'api' }, author);
       if (submit) await rooms.approvals.submit(id, author);
       return detailAnswer(await detailOf(rooms, id));
     },
@@ -98,16 +99,14 @@ export const taskGateOperations: readonly Operation[] = [
       'A failed task comes back as it is, and passes the gate anew. One that was rejected or called off stays so; a copy of it takes its place.',
     access: 'operate',
     input: z.object({ task, reason: z.string().max(2_000).default('tried again').describe('Why'), agent }),
-    output: z.object({ task_id: z.string(), status: z.string(), supersedes: z.string().optional() }),
+    output: copyShape.partial({ supersedes: true }),
     errors: ['TASK_UNKNOWN', 'TASK_BUSY'],
     http: { method: 'POST', path: '/tasks/{task}/retry' },
     cli: { words: 'task retry', args: ['task'], view: 'verdict', examples: ['reeve task retry TASK-001'] },
     run: async ({ rooms, caller }, { task: id, reason, agent: writer }) => {
       const { station, task: known } = await detailOf(rooms, id);
       if (known.origin === 'api' && (station === 'rejected' || station === 'cancelled')) {
-        const copy = await freeCopyOf(rooms, id);
-        await write(rooms, { ...known, task_id: copy, supersedes: id }, authorOf(caller, writer));
-        return { task_id: copy, status: 'blocked', supersedes: id };
+        return writeCopy(rooms, known, authorOf(caller, writer));
       }
       const outcome = await rooms.tasks.reopen(id, reason, caller.id);
       if (outcome === 'running') {
@@ -244,22 +243,4 @@ async function detailOf(rooms: Rooms, id: string): Promise<TaskDetail> {
   const detail = await rooms.tasks.views.detail(id);
   if (!detail) throw new ReeveError('TASK_UNKNOWN', { task: id });
   return detail;
-}
-
-async function write(rooms: Rooms, given: Task, author: string): Promise<void> {
-  if (await rooms.tasks.views.detail(given.task_id)) {
-    const why = 'a task of that id is there already';
-    throw new ReeveError('TASK_BUSY', { task: given.task_id, agent: author, why });
-  }
-  const created_at = new Date(rooms.clock.now()).toISOString();
-  await rooms.tasks.admit([{ task: { ...given, created_at }, phase: 'open', isDraft: true, author }]);
-}
-
-/** T-1 becomes T-1.r2, that T-1.r3. */
-async function freeCopyOf(rooms: Rooms, id: string) {
-  const [, base = id, number] = /^(.*?)(?:\.r(\d+))?$/.exec(id) ?? [];
-  for (let at = Number(number ?? 1) + 1; ; at++) {
-    const copy = taskIdSchema.parse(`${base}.r${at}`);
-    if (!(await rooms.tasks.standings([copy])).has(copy)) return copy;
-  }
 }

@@ -19,6 +19,7 @@ export interface Tables {
   stat_tasks: StatTasksTable;
   stat_approvals: StatApprovalsTable;
   journal: JournalTable;
+  archived_tasks: ArchivedTasksTable;
   reeve_probe: ProbeTable;
   reeve_migrations: MigrationsTable;
 }
@@ -210,6 +211,23 @@ export interface JournalTable {
   outcome: string | null;
 }
 export type JournalRow = Selectable<JournalTable>;
+
+/** `document` is JSON; `position` is given by the database, in the order of archiving. */
+export interface ArchivedTasksTable {
+  position: Generated<number>;
+  id: string;
+  project: string;
+  task_id: string;
+  state: 'COMPLETED' | 'REJECTED' | 'CANCELLED';
+  title: string;
+  author: string;
+  created_at: string;
+  ended_at: string;
+  archived_at: string;
+  document: string;
+}
+export type ArchivedTaskRow = Selectable<ArchivedTasksTable>;
+export type NewArchivedTaskRow = Insertable<ArchivedTasksTable>;
 
 interface ProbeTable {
   id: number;

@@ -3,6 +3,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { createApprovalRooms } from '../../src/approval-rooms.ts';
 import { explainApprovals } from '../../src/approvals/explain-approvals.ts';
+import { TaskArchive } from '../../src/archive/task-archive.ts';
 import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
 import { Audit } from '../../src/audit/audit.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -238,6 +239,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     deadlocks,
     tasks,
     taskDesk,
+    archive: new TaskArchive({ store, project: tasks.store.project }),
     executions,
     roster,
     board,

@@ -1,0 +1,9 @@
+import { z } from 'zod';
+import { defineScript } from '../redis/script.ts';
+
+export const unlist = defineScript({
+  file: new URL('./lua/unlist.lua', import.meta.url),
+  keys: [],
+  args: { head: 'string', state: 'string', tasks: 'json' },
+  reply: (raw) => z.int().parse(raw),
+});
