@@ -3,14 +3,15 @@ import type { TaskState } from '../coordinator/tasks/task.ts';
 import type { Tasks } from '../coordinator/tasks/tasks.ts';
 import { ReeveError } from '../errors.ts';
 import { petitionOf } from './assessor.ts';
-import { MOST_HOPS } from './delegation.ts';
+import { type Delegation, followersOf, MOST_HOPS } from './delegation.ts';
 import type { DelegationStore } from './delegation-store.ts';
 import type { ApprovalDesk } from './desk.ts';
 import { whyNot } from './eligibility.ts';
 import type { Escalation } from './escalation.ts';
-import { canBeMet, inPlaceOf } from './need.ts';
+import { canBeMet, inPlaceOf, withoutFollowers } from './need.ts';
 import { objection } from './objection.ts';
 import { canReview, goesBy, type People, type Person } from './people.ts';
+import type { Petition } from './policy.ts';
 import { type AnswerAction, type ApprovalRequest, needsSchema } from './request.ts';
 import { delegate, respond, withdraw } from './scripts.ts';
 import { type Terms, termArgs } from './terms.ts';
@@ -58,14 +59,17 @@ export class Answers {
   /** Answers: all of them, or none. Dry: only says what would stand against each. */
   async answer(by: string, answers: readonly Answer[], how: How = {}): Promise<AnswerOutcome[]> {
     const { isDry = false, isFirst = false, detail = '' } = how;
-    const { tasks, people } = this.#options;
-    const everyone = await people.all();
+    const { tasks, people, delegations } = this.#options;
+    const [everyone, words] = await Promise.all([people.all(), delegations.following()]);
     const refused = await Promise.all(answers.map((one) => this.#refuse(by, one, everyone)));
+    const followers = await Promise.all(answers.map((one) => this.#followers(by, one, { everyone, words })));
     const isBad = refused.some((error) => error !== undefined);
     const args = {
       ...tasks.store.common(),
       by,
-      answers: answers.map(({ approval, action, reason, hash = '' }) => ({ approval, action, reason, hash, detail })),
+      answers: answers.map(({ approval, action, reason, hash = '' }, at) => {
+        return { approval, action, reason, hash, detail, followers: followers[at]! };
+      }),
       dry: Number(isDry || isBad),
       first: Number(isFirst),
     };
@@ -119,7 +123,11 @@ export class Answers {
     if (chain.length > MOST_HOPS) throw denied(`it was passed on ${MOST_HOPS} times already`);
     const { connection, keys } = tasks.store;
     const before = (await connection.commands.hget(keys.taskApprovalStats(request.task_id), 'needs')) ?? '[]';
-    const needs = inPlaceOf(needsSchema.parse(JSON.parse(before)), request.reviewer_id, person.id);
+    const open = withoutFollowers(
+      needsSchema.parse(JSON.parse(before)),
+      await this.#options.desk.about(request.task_id),
+    );
+    const needs = inPlaceOf(open, request.reviewer_id, person.id);
     const short = needs.find((need) => !canBeMet(need));
     if (short) throw denied(`then ${short.policy_id} could not find ${short.min} different people`);
     const reply = await tasks.store.scripts.run(
@@ -152,17 +160,39 @@ export class Answers {
   }
 
   async #whyNot(by: string, request: ApprovalRequest, people: readonly Person[]): Promise<string | undefined> {
-    const { delegations, tasks, clock } = this.#options;
-    const { delegation_chain: chain, risk, task_id } = request;
+    const { delegations, clock } = this.#options;
+    const { delegation_chain: chain, task_id } = request;
     const { needs } = await this.#options.desk.tally(task_id);
     const plain = { needs, people, chain, at: isoTime(clock), isByHand: request.by_hand !== undefined };
-    const nothing = { type: '', resources: [], risk, authorRoles: [] };
-    if (chain.length < 2) return whyNot(by, { ...plain, delegations: [], petition: nothing });
+    if (chain.length < 2) return whyNot(by, { ...plain, delegations: [], petition: nothingAt(request.risk) });
+    return whyNot(by, { ...plain, delegations: await delegations.all(), petition: await this.#petition(request) });
+  }
+
+  /** Those who go along with this answer, by what they say at this moment. Mostly nobody: then nothing more is read. */
+  async #followers(by: string, { approval, action }: Answer, { everyone, words }: Room): Promise<readonly string[]> {
+    const person = everyone.find((one) => goesBy(one, by));
+    if (action !== 'approve' || !person || !words.some(({ delegate_to }) => goesBy(person, delegate_to))) return [];
+    const request = await this.#options.desk.find(approval);
+    if (request?.status !== 'PENDING') return [];
+    const at = isoTime(this.#options.clock);
+    const owners = followersOf(person, { delegations: words, petition: await this.#petition(request), at });
+    return owners.map((owner) => everyone.find((one) => goesBy(one, owner))?.id ?? owner);
+  }
+
+  async #petition({ task_id, risk }: ApprovalRequest): Promise<Petition> {
+    const { tasks } = this.#options;
     const local = task_id.slice(tasks.store.common().head.length);
     const task = (await tasks.views.tasks([local])).get(local);
-    const petition = task ? petitionOf(task, risk, []) : nothing;
-    return whyNot(by, { ...plain, delegations: await delegations.all(), petition });
+    return task ? petitionOf(task, risk, []) : nothingAt(risk);
   }
+}
+
+const nothingAt = (risk: number): Petition => ({ type: '', resources: [], risk, authorRoles: [] });
+
+interface Room {
+  readonly everyone: readonly Person[];
+  /** Of those who follow somebody. */
+  readonly words: readonly Delegation[];
 }
 
 interface RespondArgs extends ReturnType<Tasks['store']['common']> {

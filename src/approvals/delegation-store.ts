@@ -4,7 +4,7 @@ import type { Connection } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import type { Store } from '../store/database.ts';
 import type { DelegationsTable } from '../store/schema.ts';
-import { type Conditions, conditionsSchema, type Delegation } from './delegation.ts';
+import { type Conditions, conditionsSchema, type Delegation, type DelegationKind } from './delegation.ts';
 
 export interface DelegationStoreOptions {
   readonly store: Store;
@@ -14,6 +14,7 @@ export interface DelegationStoreOptions {
 }
 
 export interface NewDelegation {
+  readonly kind: DelegationKind;
   readonly owner_id: string;
   readonly policy_id: string;
   readonly delegate_to: string;
@@ -39,7 +40,14 @@ export class DelegationStore {
     return (await (owner === undefined ? rows : rows.where('owner_id', '=', owner)).execute()).map(fromRow);
   }
 
+  /** Those that follow somebody: few, and asked for with every approval. */
+  async following(): Promise<Delegation[]> {
+    const rows = this.#options.store.db.selectFrom('delegations').selectAll().where('kind', '=', 'follow');
+    return (await rows.execute()).map(fromRow);
+  }
+
   async add({
+    kind,
     owner_id,
     policy_id,
     delegate_to,
@@ -50,6 +58,7 @@ export class DelegationStore {
   }: NewDelegation): Promise<Delegation> {
     const { store, clock } = this.#options;
     const row: DelegationsTable = {
+      kind,
       owner_id,
       id: policy_id,
       delegate_to,
@@ -92,12 +101,13 @@ export class DelegationStore {
 
   async #picture(delegation: Delegation): Promise<void> {
     const { connection, keys, clock } = this.#options;
-    const { owner_id, policy_id, delegate_to, conditions, cascade, active, created_at, expires_at } = delegation;
+    const { kind, owner_id, policy_id, delegate_to, conditions, cascade, active, created_at, expires_at } = delegation;
     const [redis, key] = [connection.commands, keys.delegation(owner_id, policy_id)];
     const left = expires_at === undefined ? undefined : Date.parse(expires_at) - clock.now();
     if (left !== undefined && left <= 0) return;
     await redis.sadd(keys.delegationIndex(owner_id), policy_id);
     const fields = {
+      kind,
       owner_id,
       delegate_to,
       conditions: JSON.stringify(conditions),
@@ -113,8 +123,9 @@ export class DelegationStore {
 }
 
 function fromRow(row: DelegationsTable): Delegation {
-  const { owner_id, id, delegate_to, conditions, may_cascade, active, created_at, expires_at } = row;
+  const { kind, owner_id, id, delegate_to, conditions, may_cascade, active, created_at, expires_at } = row;
   return {
+    kind,
     owner_id,
     policy_id: id,
     delegate_to,

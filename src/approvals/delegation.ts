@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { matches, matchesAnyResource } from './patterns.ts';
-import { spelt } from './people.ts';
+import { goesBy, type Person, spelt } from './people.ts';
 import type { Petition } from './policy.ts';
 
 export const conditionsSchema = z
@@ -13,8 +13,12 @@ export const conditionsSchema = z
   .describe('When it holds; all that is named must be so');
 export type Conditions = z.output<typeof conditionsSchema>;
 
-/** Who answers in whose place, and when. */
+export const DELEGATION_KINDS = ['instead', 'follow'] as const;
+export type DelegationKind = (typeof DELEGATION_KINDS)[number];
+
+/** Who answers in whose place, or whose approval somebody goes along with; and when. */
 export interface Delegation {
+  readonly kind: DelegationKind;
   readonly policy_id: string;
   readonly owner_id: string;
   readonly delegate_to: string;
@@ -79,9 +83,25 @@ export function route(owner: string, routing: Routing): Route {
 
 function nextHop(person: string, { delegations, petition, at }: Routing): Delegation | undefined {
   return delegations
-    .filter((one) => spelt(one.owner_id) === spelt(person) && isInForce(one, at) && holds(one.conditions, petition))
-    .sort((a, b) => compare(a.created_at, b.created_at) || compare(a.policy_id, b.policy_id))[0];
+    .filter((one) => one.kind === 'instead' && spelt(one.owner_id) === spelt(person))
+    .filter((one) => isInForce(one, at) && holds(one.conditions, petition))
+    .sort(byAge)[0];
 }
+
+/**
+ * Those who go along with what this person approves, the oldest such word first. Only with what that one says in person: an
+ * approval that was itself implied implies nothing, so that circles end where they begin.
+ */
+export function followersOf(person: Person, { delegations, petition, at }: Omit<Routing, 'isBarred'>): string[] {
+  const words = delegations
+    .filter((one) => one.kind === 'follow' && goesBy(person, one.delegate_to) && !goesBy(person, one.owner_id))
+    .filter((one) => isInForce(one, at) && holds(one.conditions, petition))
+    .sort(byAge);
+  return [...new Set(words.map(({ owner_id }) => owner_id))];
+}
+
+const byAge = (a: Delegation, b: Delegation): number =>
+  compare(a.created_at, b.created_at) || compare(a.policy_id, b.policy_id);
 
 const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
 

@@ -6,6 +6,7 @@ import type { DelegationStore } from './delegation-store.ts';
 import type { ApprovalDesk } from './desk.ts';
 import { whyNot } from './eligibility.ts';
 import { type NextStep, nextStep, rungsAbove } from './ladder.ts';
+import { withoutFollowers } from './need.ts';
 import { canReview, goesBy, type People, type Person } from './people.ts';
 import type { Petition } from './policy.ts';
 import { type ApprovalRequest, needsSchema } from './request.ts';
@@ -98,7 +99,7 @@ export class Escalation {
       .filter((one) => one.approval_id !== request.approval_id && one.created_at >= since)
       .filter(({ status }) => ASKED.includes(status))
       .map(({ reviewer_id, status, tier }) => ({ reviewer: reviewer_id, isOpen: status === 'PENDING', tier }));
-    const needs = needsSchema.parse(JSON.parse(before));
+    const needs = withoutFollowers(needsSchema.parse(JSON.parse(before)), asked);
     const rungs = rungsAbove(subject, climb).filter(({ person }) => !goesBy(person, request.reviewer_id));
     return nextStep({ kind, reviewer: request.reviewer_id, rungs, needs, others });
   }

@@ -37,6 +37,18 @@ export function inPlaceOf(needs: readonly Need[], of: string, by: string, { asSt
   });
 }
 
+/** The same without those who went along with somebody: they answered, and count for nothing. Oldest question first. */
+export function withoutFollowers(needs: readonly Need[], asked: readonly Followed[]): readonly Need[] {
+  const newest = new Map(asked.map((one) => [one.reviewer_id, one]));
+  const gone = [...newest.values()].filter(({ follows }) => follows !== undefined);
+  return needs.map((need) => gone.reduce((rest, { reviewer_id }) => without(rest, reviewer_id), need));
+}
+
+interface Followed {
+  readonly reviewer_id: string;
+  readonly follows?: string | undefined;
+}
+
 /** The same without one who is not asked any more. */
 export function without(need: Need, person: string): Need {
   const rest = (voters: readonly string[]) => voters.filter((one) => one !== person);

@@ -35,6 +35,7 @@ export const requestSchema = z.object({
   config_version: z.coerce.number(),
   risk: z.coerce.number(),
   by_hand: text.optional(),
+  follows: text.optional(),
   tier: z.coerce.number().default(0),
   wake_us: text.default(''),
   span_us: z.coerce.number().default(0),

@@ -61,6 +61,7 @@ export const requestShape = z
     response_action: z.string().optional(),
     response_reason: z.string().optional(),
     reviewed_by: z.string().optional(),
+    follows: z.string().optional().describe('The approval by somebody else that answered it, too; it does not count'),
     config_hash: z.string().describe('What it is about: send it with the answer'),
     config_version: z.number(),
     policies: z.array(policyRef),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { conditionsSchema } from '../approvals/delegation.ts';
+import { conditionsSchema, DELEGATION_KINDS } from '../approvals/delegation.ts';
 import { delegationIdSchema, reviewerSchema } from '../approvals/request.ts';
 import { ReeveError } from '../errors.ts';
 import { defineOperation, type Operation } from './operation.ts';
@@ -7,6 +7,7 @@ import { defineOperation, type Operation } from './operation.ts';
 const delegationShape = z
   .object({
     policy_id: z.string(),
+    kind: z.enum(DELEGATION_KINDS),
     owner_id: z.string(),
     delegate_to: z.string(),
     conditions: conditionsSchema,
@@ -18,11 +19,11 @@ const delegationShape = z
   .meta({ id: 'Delegation' });
 const owner = reviewerSchema.optional().describe('In whose place; default: your own. For others only an admin can');
 
-/** Who answers in whose place. */
+/** Who answers in whose place, and who goes along with whom. */
 export const delegationOperations: readonly Operation[] = [
   defineOperation({
     name: 'delegation.list',
-    summary: 'List who answers in whose place',
+    summary: 'List who answers in whose place, or goes along with whom',
     access: 'read',
     input: z.object({ owner: reviewerSchema.optional().describe('Only those of this person') }),
     output: z.object({ items: z.array(delegationShape) }),
@@ -30,21 +31,27 @@ export const delegationOperations: readonly Operation[] = [
     http: { method: 'GET', path: '/delegations' },
     cli: {
       words: 'delegation list',
-      columns: ['owner_id', 'policy_id', 'delegate_to', 'conditions', 'cascade', 'expires_at'],
+      columns: ['owner_id', 'policy_id', 'kind', 'delegate_to', 'conditions', 'cascade', 'expires_at'],
       examples: ['reeve delegation list'],
     },
     run: async ({ rooms }, { owner: of }) => ({ items: await rooms.delegations.all(of) }),
   }),
   defineOperation({
     name: 'delegation.set',
-    summary: 'Let somebody answer in your place',
+    summary: 'Let somebody answer in your place, or go along with what somebody approves',
     access: 'decide',
     input: z.object({
       delegation: delegationIdSchema.describe('What to call it'),
       owner,
-      delegate_to: reviewerSchema.describe('Who answers'),
+      delegate_to: reviewerSchema.describe('Who answers, or whom to follow'),
+      kind: z
+        .enum(DELEGATION_KINDS)
+        .default('instead')
+        .describe(
+          'instead: that person answers in your place. follow: once that person approves, your own question ends as approved; it never counts for the quorum',
+        ),
       conditions: conditionsSchema.default({}),
-      cascade: z.boolean().default(true).describe('Whether the delegations of that person are followed'),
+      cascade: z.boolean().default(true).describe('Whether the delegations of that person are followed (instead only)'),
       expires_at: z.iso.datetime({ offset: true }).optional().describe('Until when'),
     }),
     output: delegationShape,
@@ -53,7 +60,10 @@ export const delegationOperations: readonly Operation[] = [
     cli: {
       words: 'delegation set',
       args: ['delegation', 'delegate_to'],
-      examples: [`reeve delegation set leave bob --conditions '{"task_types": ["infrastructure"], "risk_above": 50}'`],
+      examples: [
+        `reeve delegation set leave bob --conditions '{"task_types": ["infrastructure"], "risk_above": 50}'`,
+        'reeve delegation set trust mona --kind follow',
+      ],
     },
     run: async ({ rooms, caller }, { delegation, owner: of = caller.id, delegate_to, ...given }) => {
       if (of !== caller.id && !caller.access.has('admin')) {

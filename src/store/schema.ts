@@ -114,6 +114,7 @@ export interface PoliciesTable {
 
 /** `conditions` is JSON. */
 export interface DelegationsTable {
+  kind: 'instead' | 'follow';
   owner_id: string;
   id: string;
   delegate_to: string;

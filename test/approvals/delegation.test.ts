@@ -14,6 +14,7 @@ const PETITION: Petition = {
 };
 const hop = (owner_id: string, delegate_to: string, more: Partial<Delegation> = {}): Delegation => ({
   policy_id: `${owner_id}-${delegate_to}`,
+  kind: 'instead',
   owner_id,
   delegate_to,
   conditions: {},

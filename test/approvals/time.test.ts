@@ -234,7 +234,7 @@ describe('at the boundary', () => {
     const { wake_us = '0' } = await room.client.hgetall(room.keys.approvalRequest(approval));
     const scripts = frozenScripts(room, Number(wake_us) + offset);
     const common = { ...room.tasks.store.common(), by: 'rob', approval };
-    const answers = [{ approval, action: 'approve', reason: '', hash: '', detail: '' }];
+    const answers = [{ approval, action: 'approve', reason: '', hash: '', detail: '', followers: [] }];
     const needs = (await room.client.hget(room.keys.taskApprovalStats('T-1'), 'needs')) ?? '';
     const escalate = () =>
       scripts.run(
@@ -339,6 +339,7 @@ describe('somebody who cannot answer any more', () => {
       owner_id: 'rob',
       policy_id: 'leave',
       delegate_to: 'otto',
+      kind: 'instead',
       conditions: {},
       cascade: true,
       by: 'rob',
@@ -387,6 +388,7 @@ describe('the claim counts anew', () => {
       owner_id: 'dan',
       policy_id: 'd',
       delegate_to: 'rob',
+      kind: 'instead',
       conditions: {},
       cascade: true,
       by: 'dan',

@@ -164,7 +164,7 @@ describe('what changes between question and answer', () => {
   });
 
   test('a delegation that ended takes the right to answer with it', async () => {
-    const all = { conditions: {}, cascade: true, by: 'rob' };
+    const all = { kind: 'instead' as const, conditions: {}, cascade: true, by: 'rob' };
     await room.delegations.add({ owner_id: 'rob', policy_id: 'leave', delegate_to: 'mia', ...all });
     await room.people({ id: 'mia', roles: ['author'] });
     await reviewed();

@@ -68,15 +68,40 @@ local function count_answer(person, action, asked_us)
     'approved_today', counts[1] or 0, 'rejected_today', counts[2] or 0, 'day', today)
 end
 
--- Those who follow this person have nothing more to say: their questions end with it, and count for nothing.
-local function end_followers(t, person)
+-- The open question that this person was asked in person: one that came from somebody else is not theirs to let go.
+local function own_question(t, person)
   for _, id in ipairs(redis.call('SMEMBERS', key.approvalIndex(t.ade))) do
-    local request = key.approvalRequest(id)
-    local v = redis.call('HMGET', request, 'status', 'follows', 'reviewer_id')
-    if v[1] == 'PENDING' and same_person(v[2], person) then
-      redis.call('HSET', request, 'status', 'APPROVED', 'responded_at', now_text, 'response_action', 'approve', 'reviewed_by', person,
-        'response_reason', 'follows ' .. person)
-      close_question(id, v[3])
+    local v = redis.call('HMGET', key.approvalRequest(id), 'status', 'reviewer_id', 'delegation_chain')
+    if v[1] == 'PENDING' and same_person(v[2], person) and #cjson.decode(v[3]) < 2 then return id, v[2] end
+  end
+  return nil
+end
+
+-- Whether those who agreed and those who are still asked would be enough without this person.
+local function enough_without(t, needs, hash, person)
+  local able = votes_on(t.ade, hash)
+  for _, id in ipairs(redis.call('SMEMBERS', key.approvalIndex(t.ade))) do
+    local v = redis.call('HMGET', key.approvalRequest(id), 'status', 'reviewer_id')
+    if v[1] == 'PENDING' and not same_person(v[2], person) then able[v[2]] = true end
+  end
+  return quorum_reached(needs, able)
+end
+
+-- Those who follow the one who just approved have nothing more to say: their questions end with it, and count for nothing. One
+-- whose own word is still needed for the quorum is left to say it.
+local function end_followers(q, followers, needs)
+  local t = q.t
+  for _, follower in ipairs(followers) do
+    local id, person = own_question(t, follower)
+    if id and not is_maker(t.ade, person) and enough_without(t, needs, q.hash, person) then
+      local why = 'follows ' .. q.reviewer
+      redis.call('HSET', key.approvalRequest(id), 'status', 'APPROVED', 'responded_at', now_text, 'response_action', 'approve',
+        'reviewed_by', q.reviewer, 'response_reason', why, 'follows', q.id)
+      close_question(id, person)
+      tell('approval', 'approval:resolved', '{"approval_id":"' .. id .. '","task_id":"' .. t.ade .. '","reviewer":"' .. person
+        .. '","by":' .. quoted(q.reviewer) .. ',"because":' .. quoted(why) .. ',"follows":"' .. q.id .. '"}')
+      audit(now_text, 'follow', 'approval:' .. id, 'REVIEWING', 'REVIEWING', 'task', t.ade, 'config_hash', q.hash, 'reason', why, 'detail',
+        '{"follows":"' .. q.id .. '","counts":false}')
     end
   end
 end
@@ -95,8 +120,8 @@ local function give(q, answer)
     .. quoted(answer.reason) .. '}')
   local to = action == 'reject' and 'REJECTED' or action == 'request_changes' and 'DRAFT' or 'REVIEWING'
   if action == 'approve' then
-    end_followers(t, by)
     local needs = cjson.decode(redis.call('HGET', key.taskApprovalStats(t.ade), 'needs') or '[]')
+    end_followers(q, answer.followers, needs)
     if write_stats(t, needs, q.hash) then to = 'APPROVED' end
   end
   audit(now_text, action, 'approval:' .. q.id, 'REVIEWING', to, 'task', t.ade, 'config_hash', q.hash, 'reason', answer.reason, 'detail', answer.detail)

@@ -1,7 +1,7 @@
 -- Answer questions: all of them, or none if anything stands against one of them.
 --   args.by         who answers
 --   args.answers    list of: approval, action (approve, reject, request_changes), reason, hash (of what was seen; empty: as it is),
---                    detail (JSON for the audit; may be empty)
+--                    detail (JSON for the audit; may be empty), followers (list of those who go along with an approval)
 --   args.first      1: what passes is handed out before all else
 --   args.dry        1: only say what would stand against it
 -- Outcomes: one list for each answer: DONE state · FINE (nothing was done) · SAME state · and what look() says against it

@@ -1,4 +1,4 @@
--- Take a vote back. Before the quorum the question is open again; after it, what no longer has its quorum is rejected.
+-- Take a vote back. Before the quorum the question is open again, as are those of people who followed it; after it, what no longer has its quorum is rejected.
 --   args.approval, args.by, args.reason; args.span_us, args.remind
 -- Outcomes: REVIEWING · APPROVED (still enough) · REJECTED · NOT_ASSIGNED reviewer · NO_VOTE · STATE state · UNKNOWN
 -- @include _answers.lua
@@ -13,6 +13,29 @@ if not vote or vote.request ~= args.approval or vote.action ~= 'approve' then re
 local state = redis.call('GET', key.taskState(t.ade)) or ''
 if state ~= 'REVIEWING' and state ~= 'APPROVED' then return { 'STATE', state } end
 
+-- Whether this person's vote would still count for anything.
+local function is_voter(needs, person)
+  for _, need in ipairs(needs) do
+    for _, voter in ipairs(need.voters) do
+      if voter == person then return true end
+    end
+  end
+  return false
+end
+
+-- What was implied by the vote goes with it: those who followed are asked again, unless somebody asked them meanwhile.
+local function ask_followers(needs, term)
+  for _, id in ipairs(redis.call('SMEMBERS', key.approvalIndex(t.ade))) do
+    local follower = key.approvalRequest(id)
+    local f = redis.call('HMGET', follower, 'follows', 'reviewer_id', 'risk', 'priority')
+    if f[1] == args.approval and is_voter(needs, f[2]) and not is_asked(t, f[2]) then
+      redis.call('HSET', follower, 'status', 'PENDING')
+      redis.call('HDEL', follower, 'response_action', 'response_reason', 'responded_at', 'reviewed_by', 'follows')
+      open_question(id, f[2], tonumber(f[3]), f[4], term)
+    end
+  end
+end
+
 local request = key.approvalRequest(args.approval)
 local needs = cjson.decode(redis.call('HGET', key.taskApprovalStats(t.ade), 'needs') or '[]')
 redis.call('HDEL', key.approvalVotes(t.ade), v[2])
@@ -25,7 +48,9 @@ if state == 'APPROVED' then
 else
   redis.call('HSET', request, 'status', 'PENDING')
   redis.call('HDEL', request, 'response_action', 'response_reason', 'responded_at', 'reviewed_by')
-  open_question(args.approval, v[2], tonumber(v[4]), v[3], { span_us = args.span_us, remind = args.remind })
+  local term = { span_us = args.span_us, remind = args.remind }
+  open_question(args.approval, v[2], tonumber(v[4]), v[3], term)
+  ask_followers(needs, term)
   write_stats(t, needs, vote.hash)
 end
 audit(now_text, 'withdraw', 'approval:' .. args.approval, state, to, 'task', t.ade, 'config_hash', vote.hash, 'reason', args.reason)
