@@ -187,8 +187,9 @@ export const lockRequestOperations: readonly Operation[] = [
     },
     run: async ({ rooms }, { key: lock, also = [], lock_id: lockId, agent: who }) => {
       const grant = { locks: [lock, ...also], agent: who, lockId };
-      const outcomes = (await rooms.locks.release(grant)).map(({ outcome }) => outcome);
+      // The place first: whoever stands in line no more cannot be given the lock after it was given back.
       const left = await rooms.locks.cancelWait(grant);
+      const outcomes = (await rooms.locks.release(grant)).map(({ outcome }) => outcome);
       const done = { lock: formatLock(lock), lock_id: lockId };
       if (outcomes.includes('released')) return { outcome: 'released' as const, ...done };
       if (left) return { outcome: 'left' as const, ...done };

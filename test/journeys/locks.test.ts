@@ -103,6 +103,23 @@ describe('over HTTP', () => {
     expect(await waiting).toMatchObject({ status: 201 });
   });
 
+  test('a place that is given up while the lock comes to it leaves nobody with the lock', async () => {
+    for (let round = 0; round < 10; round++) {
+      const lock = `task:given-up-${round}`;
+      const give = (agent: string) => call('DELETE', `${at(lock)}?agent=${agent}&lock_id=${agent}`);
+      const [ann, bob] = [`ann-${round}`, `bob-${round}`];
+      await acquire({ lock, agent: ann, lock_id: ann });
+      const waiting = acquire({ lock, agent: bob, lock_id: bob, wait: 60, block: 20 });
+      await until('bob waits', async () => (await call('GET', at(lock))).body.waiting === 1);
+
+      const [given] = await Promise.all([give(bob), give(ann)]);
+
+      expect(given).toMatchObject({ status: 200 });
+      expect((await call('GET', at(lock))).body).toMatchObject({ state: 'free', waiting: 0 });
+      await waiting;
+    }
+  });
+
   test('a full line is 503, and the operator is told', async () => {
     const lock = aLock();
     await acquire({ lock, agent: 'ann' });
