@@ -341,6 +341,18 @@ describe('the line', () => {
     expect(await room.redis.client().zcard('ade:lock:index:waiting')).toBe(0);
   });
 
+  test.each([JOB, DB])('recognises a second release although the next one has it: %s', async (lock) => {
+    await ask('zoe', lock);
+    await ask('ann', lock, WAIT);
+    expect(await give('zoe', lock)).toMatchObject([{ outcome: 'released' }]);
+    expect(await ask('ann', lock, WAIT)).toMatchObject({ outcome: 'granted' });
+
+    expect(await give('zoe', lock)).toMatchObject([{ outcome: 'already' }]);
+    expect(await ask('zoe', lock)).toMatchObject({ outcome: 'spent' });
+    expect(await give('ann', lock)).toMatchObject([{ outcome: 'released' }]);
+    expect(await ask('zoe', lock)).toMatchObject({ outcome: 'spent' });
+  });
+
   test('passes over a thousand waiters that died, at once', async () => {
     room.limits = { ...room.limits, depth: 2_000 };
     await ask('zoe', JOB);

@@ -108,6 +108,17 @@ const STORIES: Record<string, readonly Step[]> = {
     ],
   ],
   'a spent request': [took('ann', 'once'), gave('ann'), took('ann', 'once'), took('ann', 'again')],
+  'a spent request after those who waited': [
+    ...[
+      took('ann', 'once'),
+      took('bob', 'waiting'),
+      gave('ann'),
+      took('bob', 'again'),
+      gave('ann'),
+      took('ann', 'once'),
+    ],
+    ...[gave('bob'), took('ann', 'once')],
+  ],
   'a lease that ran out': [took('ann', 'short'), { do: 'pass', ms: 11_000 }, took('bob', 'once'), gave('ann')],
   'a grant of somebody else': [took('ann', 'once'), gave('bob', OWN.ann), gave('ann')],
 };

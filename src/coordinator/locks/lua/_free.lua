@@ -53,6 +53,8 @@ local function free(item)
   tell(item, 'released', args.agent, '","lock_id":"' .. args.lock_id .. '"}')
   if redis.call('EXISTS', item.queue) == 1 then
     learn(item)
+    -- The next one has the lock before a release whose answer was lost can come again.
+    if not forget then redis.call('HSET', item.fence, 'last_released', args.lock_id) end -- guard
     promote(item) -- guard
   end
 end

@@ -20,6 +20,7 @@ if args.shape == 'tx' and args.forget == 0 then
       local kept = math.max(now - mine, 0)
       local usual = call('HGET', fence, 'hold_us') or kept
       call('HSET', fence, 'state', 'released', 'hold_us', format('%.0f', 0.8 * usual + 0.2 * kept)) -- guard
+      call('HSET', fence, 'last_released', lock_id) -- guard
     else
       call('HSET', fence, 'state', 'released') -- guard
     end

@@ -6,10 +6,11 @@ local call, format = redis.call, string.format
 
 -- The token of the last grant, or nil: the lock is held, or its key ended unseen, or this very request had its grant.
 local function token_before(fence, lock_id)
-  local last = redis.pcall('HMGET', fence, 'token', 'state', 'last_lock_id')
+  local last = redis.pcall('HMGET', fence, 'token', 'state', 'last_lock_id', 'last_released')
   if last.err then return nil end -- guard
   if last[2] == 'held' then return nil end -- guard
   if last[3] == lock_id then return nil end -- guard
+  if last[4] == lock_id then return nil end -- guard
   return last[1] and tonumber(last[1]) or 0
 end
 
