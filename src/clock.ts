@@ -23,7 +23,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** RFC 3339 in UTC, the way every seed key stores a time. */
+/** RFC 3339 in UTC, the way every key stores a time. */
 export const isoTime = (clock: Clock): string => new Date(clock.now()).toISOString();
 
 /** Spreads a period by up to a fifth either way, so that daemons started together do not poll together. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * The streams, and the form of their entries. Each form is a seed's own:
+ * The streams, and the form of their entries. Each form is one that clients know already:
  * ade: event, timestamp, payload, source. odyssey: event_type, task_id, agent_id, timestamp. sync: op, id, commit …
  */
 export const STREAMS = {

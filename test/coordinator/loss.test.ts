@@ -20,7 +20,7 @@ afterEach(() => expectSound(room));
 /** Every way to lose what Redis had, from a slip of the hand to all of it. */
 const LOSSES: Readonly<Record<string, () => Promise<unknown>>> = {
   FLUSHALL: () => room.plain.flushall(),
-  'the clean-up line of the seed': () => shell(`redis-cli --scan --pattern "odyssey:*" | xargs redis-cli DEL`),
+  'the clean-up line of the contract': () => shell(`redis-cli --scan --pattern "odyssey:*" | xargs redis-cli DEL`),
   'the clean-up line for tasks': () => shell(`redis-cli --scan --pattern "odyssey:task:*" | xargs redis-cli DEL`),
   'the clean-up lines for the list, the errors and the progress': () =>
     shell('redis-cli DEL odyssey:task:queue; redis-cli DEL odyssey:errors:list; redis-cli DEL odyssey:progress'),

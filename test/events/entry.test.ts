@@ -38,7 +38,7 @@ describe('an event', () => {
     expect(decodeEntry('sync', '1-0', flat(fields)).event).toBe('asset:added');
   });
 
-  test('of the work stream has the fields of the seed', () => {
+  test('of the work stream has the fields of the contract', () => {
     expect(encodeFields('work', 'task_started', { task_id: 'T', agent_id: 'ann' })).toEqual({
       event_type: 'task_started',
       task_id: 'T',

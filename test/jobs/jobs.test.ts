@@ -149,7 +149,7 @@ test('a job that fails is tried again later; a periodic one in its next period',
   expect(tries).toBe(4);
 });
 
-test('takes what a raw client planned in the seed’s form, and drops what is no job', async () => {
+test('takes what a raw client planned in the contract’s form, and drops what is no job', async () => {
   const { jobs, run } = aLog();
   const daemon = aDaemon({ lock_cleanup: aHandler(run) });
   const scheduled = room.keys.scheduledJobs();

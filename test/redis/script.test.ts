@@ -438,7 +438,7 @@ describe('time in scripts', () => {
 });
 
 describe('an event written by a script', () => {
-  test('has the fields of the seed, in an entry of its own', async () => {
+  test('has the fields of the contract, in an entry of its own', async () => {
     const room = await aRoom({ source: 'daemon-7' });
     const script = defineScript({
       file: await lua(

@@ -26,7 +26,7 @@ const many = (count: number, more: Readonly<Record<string, unknown>> = {}): File
   Object.assign({}, ...Array.from({ length: count }, (_, at) => tool(`tool_${at}`, more)));
 
 describe('what a publish writes', () => {
-  test('every key that the seed prescribes, in its form', async () => {
+  test('every key that the contract prescribes, in its form', async () => {
     await room.sync('c1', { ...tool('google_search', { description: '𝒳'.repeat(120) }) });
     const metadata = await redis.hgetall('asset:metadata:google_search');
     expect(metadata).toMatchObject({

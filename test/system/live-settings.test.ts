@@ -85,7 +85,7 @@ test('thresholds are kept as JSON', async () => {
   expect(await live.get('risk:thresholds')).toEqual(thresholds);
 });
 
-test('a flag is switched with the seed’s words', async () => {
+test('a flag is switched with the contract’s words', async () => {
   await live.setFlag('deadlock_detection', false, 'ana');
   expect(await room.client.get(room.keys.feature('deadlock_detection'))).toBe('disabled');
   expect(await live.isEnabled('deadlock_detection')).toBe(false);

@@ -139,7 +139,7 @@ export class DeadlockDetector {
     return grants;
   }
 
-  /** The seed's limit: an agent that falls into one circle after another is looked at every so often, not always. */
+  /** An agent that falls into one circle after another is looked at every so often, not always. */
   async #mayCheck(agent: string): Promise<boolean> {
     const { connection, keys } = this.#options.locks.scripts;
     const at = isoTime(this.#options.clock);

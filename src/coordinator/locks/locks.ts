@@ -70,7 +70,7 @@ export interface AbortedWait {
 const MAX_REAPS = 20;
 
 /**
- * The locks of the ADE seed. Each call is one script on one server; in a cluster, where locks live in different slots,
+ * Locks of the ADE keyspace. Each call is one script on one server; in a cluster, where locks live in different slots,
  * several are taken one by one in a fixed order, and given back if one is not to be had.
  */
 export class Locks {

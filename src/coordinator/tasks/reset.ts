@@ -3,7 +3,7 @@ import { TASK_STATES } from './task.ts';
 import type { TaskStore } from './task-store.ts';
 import type { Tasks } from './tasks.ts';
 
-/** The clean-up scopes of the seed. */
+/** The clean-up scopes that scripts of plain clients know. */
 export const RESET_SCOPES = ['all', 'queue', 'errors', 'progress', 'tasks', 'agents'] as const;
 export type ResetScope = (typeof RESET_SCOPES)[number];
 

@@ -1,4 +1,4 @@
--- Appends an event in the same atomic step as the change it tells of, in the form of the seeds' streams.
+-- Appends an event in the same atomic step as the change it tells of, in the form of its stream.
 -- @include _time.lua
 
 -- ade:events:*: event, timestamp, payload, source.

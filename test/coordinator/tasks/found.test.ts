@@ -19,7 +19,7 @@ const found = async (wanted: WantedTasks) =>
 
 const DATABASE = [{ type: 'database', id: 'prod-db-01', mode: 'exclusive' }] as never;
 
-test('a task is found by its author, by each thing it works on, and by its tags, under the names of the seed', async () => {
+test('a task is found by its author, by each thing it works on, and by its tags, under the names of the contract', async () => {
   await admit('ann', { task_id: 'A', resources: DATABASE, files_to_modify: ['src/a b.ts'], tags: ['hot fix'] });
   await admit('bob', { task_id: 'B', resources: DATABASE });
   const range = (key: string) => room.client.zrange(key, '0', '-1');

@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 afterEach(() => expectSound(room));
 
-/** A shell script of the seed, with its redis-cli pointed at the test's server. */
+/** A shell script of the contract, with its redis-cli pointed at the test's server. */
 async function shell(script: string): Promise<string> {
   const { path, port } = room.redis.options;
   const where = `${path ? `-s '${path}'` : `-p ${port}`} --no-auth-warning -a '${room.redis.password}'`;
@@ -56,7 +56,7 @@ redis-cli HINCRBY odyssey:progress completed 1 >/dev/null
 echo $task_id
 `;
 
-test('a task that a plain client takes and finishes as the seed says is completed once, and releases what waited', async () => {
+test('a task that a plain client takes and finishes as the contract says is completed once, and releases what waited', async () => {
   await room.add('A', { task_id: 'B', depends_on: ['A'] });
   expect(await shell(PATTERN_1 + FINISH)).toBe('A');
   const seen = await reconciler.once();
@@ -101,7 +101,7 @@ test('one that has said it works is trusted longer, and may finish late', async 
   expect(await reconciler.once()).toMatchObject({ adopted: ['A completed'] });
 });
 
-test('an error reported as the seed says is a failure with its text', async () => {
+test('an error reported as the contract says is a failure with its text', async () => {
   await room.add('TASK-042');
   await shell(`${PATTERN_1}
 redis-cli LPUSH odyssey:errors:list "TASK-042: Prisma schema validation failed" >/dev/null
@@ -133,7 +133,7 @@ test('ids pushed by hand, twice or of nothing, leave the list; strange keys are 
   await room.client.del('odyssey:tasks:status');
 });
 
-test('the monitor of the seed shows progress, errors and agents', async () => {
+test('the monitor of the contract shows progress, errors and agents', async () => {
   await room.add('A', 'B');
   await room.tasks.work.claim({ agent: 'ann' });
   const seen = await shell(`redis-cli HGETALL odyssey:progress | awk 'NR%2{printf "%s: ",$0;next;}1'

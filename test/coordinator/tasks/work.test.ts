@@ -20,7 +20,7 @@ const claimed = (outcome: ClaimOutcome) => {
 const next = async (agent: string, more: object = {}) => claimed(await room.tasks.work.claim({ agent, ...more }));
 
 describe('a claim', () => {
-  test('hands out the most urgent task with its lock, a place and every row the seed names', async () => {
+  test('hands out the most urgent task with its lock, a place and every row the contract names', async () => {
     await room.add({ task_id: 'B', priority: 2 }, { task_id: 'A', priority: 1 });
     expect(await room.queue()).toEqual(['A', 'B']);
     const { task, lease } = await next('ann');

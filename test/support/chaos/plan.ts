@@ -7,7 +7,7 @@ export interface ChaosSize {
   readonly modern: number;
   /** `reeve worker` as processes of their own. */
   readonly workers: number;
-  /** Plain Redis commands as the seed's Pattern 1 has them; the last of them as the shell script itself. */
+  /** Plain Redis commands as the contract's Pattern 1 has them; the last of them as the shell script itself. */
   readonly raw: number;
   readonly agentKills: number;
   readonly daemonKills: number;

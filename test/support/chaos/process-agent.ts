@@ -50,7 +50,7 @@ export const workerCommand = (name: string): [string, ...string[]] => [
   '--quiet',
 ];
 
-/** Pattern 1 of the seed, in the shell it was written for, over and over. */
+/** Pattern 1 of the contract, in the shell it was written for, over and over. */
 export const shellCommand = (name: string, cli: FoundProgram, port: number): [string, ...string[]] => [
   'bash',
   '-c',

@@ -13,7 +13,7 @@ export interface RawAgentOptions {
 }
 
 /**
- * An agent that knows nothing but the seed's Pattern 1 and 2. As a shell script it checks no answers: a command that the
+ * An agent that knows nothing but the contract's Pattern 1 and 2. As a shell script it checks no answers: a command that the
  * server did not live to answer is simply not done. It may die between any two of them.
  */
 export class RawAgent {
