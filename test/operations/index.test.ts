@@ -6,6 +6,7 @@ import { ERRORS } from '../../src/error-catalogue.ts';
 import { routePath } from '../../src/http/router.ts';
 import { MCP_TOOLS } from '../../src/mcp-tools.ts';
 import { operations } from '../../src/operations/index.ts';
+import { readSources } from '../support/source.ts';
 
 const repeated = (values: readonly string[]) => values.filter((value, at) => values.indexOf(value) !== at);
 
@@ -14,6 +15,15 @@ const shellWords = (line: string) =>
   [...line.split(/ [|<>] /)[0]!.matchAll(/"([^"]*)"|'([^']*)'|\S+/g)].map(([all, one, two]) => one ?? two ?? all);
 
 describe('the list of operations', () => {
+  test('has every one that is defined: none is without a route, a command and a page', () => {
+    const defined = readSources('ts')
+      .filter(({ path }) => path.startsWith('operations/'))
+      .flatMap(({ text }) => [...text.matchAll(/\bdefineOperation\(\{\s*name: '([^']+)'/g)].map(([, name]) => name));
+    const names = new Set(operations.map(({ name }) => name));
+    expect(defined).toContain('delegation.set');
+    expect(defined.filter((name) => !names.has(name!))).toEqual([]);
+  });
+
   test('has no name, route, command or tool twice', () => {
     expect(repeated(operations.map(({ name }) => name))).toEqual([]);
     expect(repeated(operations.map((one) => `${one.http.method} ${routePath(one)}`))).toEqual([]);
