@@ -75,7 +75,7 @@ export function createApprovalRooms(options: ApprovalRoomsOptions): ApprovalRoom
   const { connection, keys } = tasks.store;
   const thresholds = () => live.get('risk:thresholds');
   const policies = new PolicyStore({ store, clock, service: options.service, fromFile: () => config().policies });
-  const delegations = new DelegationStore({ store, connection, keys, clock });
+  const delegations = new DelegationStore({ store, connection, keys, clock, service: options.service });
   const criticality = () => config().criticality ?? USUAL_CRITICALITY;
   const approvals = new Approvals({
     tasks,

@@ -1,3 +1,4 @@
+import { recordChange } from '../audit/intake.ts';
 import { type Clock, isoTime } from '../clock.ts';
 import { ReeveError } from '../errors.ts';
 import type { Connection } from '../redis/connection.ts';
@@ -11,6 +12,8 @@ export interface DelegationStoreOptions {
   readonly connection: Connection;
   readonly keys: Keyspace;
   readonly clock: Clock;
+  /** Which daemon writes: goes into audit rows. */
+  readonly service: string;
 }
 
 export interface NewDelegation {
@@ -56,7 +59,7 @@ export class DelegationStore {
     expires_at,
     by,
   }: NewDelegation): Promise<Delegation> {
-    const { store, clock } = this.#options;
+    const { store, clock, service } = this.#options;
     const row: DelegationsTable = {
       kind,
       owner_id,
@@ -69,25 +72,33 @@ export class DelegationStore {
       created_by: by,
       expires_at: expires_at ?? null,
     };
-    await store.db
-      .insertInto('delegations')
-      .values(row)
-      .onConflict((taken) => taken.columns(['owner_id', 'id']).doUpdateSet(row))
-      .execute();
     const added = fromRow(row);
+    await store.db.transaction().execute(async (tx) => {
+      await tx
+        .insertInto('delegations')
+        .values(row)
+        .onConflict((taken) => taken.columns(['owner_id', 'id']).doUpdateSet(row))
+        .execute();
+      const subject = subjectOf(owner_id, policy_id);
+      await recordChange(tx, clock, service, { action: 'delegation.set', subject, detail: { delegation: added } });
+    });
     await this.#picture(added);
     return added;
   }
 
   async remove(owner_id: string, policy_id: string): Promise<void> {
-    const { store, connection, keys } = this.#options;
-    const gone = await store.db
-      .deleteFrom('delegations')
-      .where('owner_id', '=', owner_id)
-      .where('id', '=', policy_id)
-      .executeTakeFirst();
-    if (gone.numDeletedRows === 0n)
-      throw new ReeveError('DELEGATION_UNKNOWN', { owner: owner_id, delegation: policy_id });
+    const { store, connection, keys, clock, service } = this.#options;
+    await store.db.transaction().execute(async (tx) => {
+      const gone = await tx
+        .deleteFrom('delegations')
+        .where('owner_id', '=', owner_id)
+        .where('id', '=', policy_id)
+        .executeTakeFirst();
+      if (gone.numDeletedRows === 0n)
+        throw new ReeveError('DELEGATION_UNKNOWN', { owner: owner_id, delegation: policy_id });
+      const subject = subjectOf(owner_id, policy_id);
+      await recordChange(tx, clock, service, { action: 'delegation.remove', subject });
+    });
     await connection.commands.del(keys.delegation(owner_id, policy_id));
     await connection.commands.srem(keys.delegationIndex(owner_id), policy_id);
   }
@@ -121,6 +132,8 @@ export class DelegationStore {
     else await redis.persist(key);
   }
 }
+
+const subjectOf = (owner: string, id: string): string => `delegation:${owner}:${id}`;
 
 function fromRow(row: DelegationsTable): Delegation {
   const { kind, owner_id, id, delegate_to, conditions, may_cascade, active, created_at, expires_at } = row;

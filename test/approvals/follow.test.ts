@@ -35,6 +35,22 @@ const statusOf = async (reviewer: string) => (await questionOf(reviewer)).status
 const tally = () => room.approvals.desk.tally('T-1');
 const field = (fields: readonly string[], name: string) => fields[fields.indexOf(name) + 1] ?? '';
 
+test('every word about who answers for whom, or follows whom, is audited, and one that failed is not', async () => {
+  await room.store.db.deleteFrom('audit_intake').execute();
+  await follow('rob', 'rita');
+  await room.delegations.remove('rob', 'with-rita');
+  await expect(room.delegations.remove('rob', 'with-rita')).rejects.toMatchObject({ code: 'DELEGATION_UNKNOWN' });
+  const rows = await room.store.db.selectFrom('audit_intake').select('body').orderBy('id').execute();
+  expect(rows.map(({ body }) => JSON.parse(body))).toEqual([
+    expect.objectContaining({
+      action: 'delegation.set',
+      subject: 'delegation:rob:with-rita',
+      detail: { delegation: expect.objectContaining({ kind: 'follow', delegate_to: 'rita' }) },
+    }),
+    expect.objectContaining({ action: 'delegation.remove', subject: 'delegation:rob:with-rita' }),
+  ]);
+});
+
 describe('who follows somebody', () => {
   test('has answered once that person approves: it can be seen, is told and audited, and counts for nothing', async () => {
     await follow('rob', 'rita');

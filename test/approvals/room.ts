@@ -59,7 +59,7 @@ export async function anApprovalRoom(): Promise<ApprovalRoom> {
   const { tasks, locks, connection, keys } = base;
   const terms = usualTerms();
   const policies = new PolicyStore({ store, clock, service: 'test', fromFile: () => terms.policies, freshMs: 0 });
-  const delegations = new DelegationStore({ store, connection, keys, clock });
+  const delegations = new DelegationStore({ store, connection, keys, clock, service: 'test' });
   const thresholds = async () => terms.thresholds;
   const criticality = () => USUAL_CRITICALITY;
   const assessor = new Assessor({ store: tasks.store, locks, thresholds, criticality, clock });
