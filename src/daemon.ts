@@ -323,6 +323,7 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     tasks,
     taskDesk,
     archive,
+    archivist,
     executions,
     roster,
     board,

@@ -74,6 +74,14 @@ export class Archivist {
     return total;
   }
 
+  /** All that ended so long ago, in one go: for whoever does not want to wait for the turns. */
+  async archiveNow(afterDays = this.#options.afterDays(), signal?: AbortSignal): Promise<ArchiveCounts> {
+    const walk = new Archivist({ ...this.#options, afterDays: () => afterDays });
+    let total = await walk.archiveOnce(signal);
+    while (walk.isMidway && !signal?.aborted) total = sum(total, await walk.archiveOnce(signal));
+    return total;
+  }
+
   async #step(place: Place): Promise<{ readonly counts: ArchiveCounts; readonly next: Place }> {
     const state = ENDED_STATES[place.state]!;
     const { members, last } = await this.#read(state, place);

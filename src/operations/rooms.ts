@@ -2,6 +2,7 @@ import type { Analytics } from '../analytics/analytics.ts';
 import type { Approvals } from '../approvals/approvals.ts';
 import type { DelegationStore } from '../approvals/delegation-store.ts';
 import type { PolicyStore } from '../approvals/policy-store.ts';
+import type { Archivist } from '../archive/archivist.ts';
 import type { TaskArchive } from '../archive/task-archive.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
@@ -57,6 +58,7 @@ export interface Rooms {
   readonly taskDesk: TaskDesk;
   /** Tasks that ended, also those that Redis has forgotten. */
   readonly archive: TaskArchive;
+  readonly archivist: Archivist;
   /** What attempts wrote, and what undoes them. */
   readonly executions: Executions;
   readonly roster: Roster;

@@ -60,6 +60,25 @@ export const taskArchiveOperations: readonly Operation[] = [
     },
   }),
   defineOperation({
+    name: 'task.archive_now',
+    summary: 'Archive what has ended, without waiting for the next turn',
+    description:
+      'The daemon does so by itself once an hour. What is archived already, and has not changed, is left alone.',
+    access: 'operate',
+    input: z.object({
+      after_days: z.number().min(0).max(80).optional().describe('Ended so long ago; by default tasks.archiveAfterDays'),
+    }),
+    output: z.object({
+      archived: z.int().describe('Copied to the archive'),
+      unlisted: z.int().describe('Forgotten by Redis, and so taken out of its indexes'),
+      lost: z.int().describe('Those of them that nobody had archived'),
+    }),
+    errors: [],
+    http: { method: 'POST', path: '/tasks/archive' },
+    cli: { words: 'task archive-now', view: 'verdict', examples: ['reeve task archive-now --after-days 0'] },
+    run: ({ rooms, signal }, { after_days: days }) => rooms.archivist.archiveNow(days, signal),
+  }),
+  defineOperation({
     name: 'task.archived',
     summary: 'Show an archived task: what was to be done, what people said, what became of it',
     access: 'read',

@@ -55,6 +55,9 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'task preview': ['CLI-edit'],
   'task submit': ['CLI-submit', '--agent', 'bot'],
   'task admit': ['[]'],
+  'task archive-now': ['--after-days', '0'],
+  'task archived': ['CLI-archived'],
+  'task restore': ['CLI-archived'],
   'task cancel': ['CLI-1'],
   'task import': ['no-tasks.json'],
   'task reset': ['errors', '--yes'],
@@ -156,6 +159,9 @@ async function prepareWork(): Promise<void> {
   await post('/users', { user: 'cli-other', roles: ['reviewer'] });
   for (const name of asked) await post('/tasks', { task: `CLI-${name}`, title: name, agent: 'bot', submit: true });
   for (const name of ['edit', 'submit']) await post('/tasks', { task: `CLI-${name}`, title: name, agent: 'bot' });
+  await post('/tasks', { task: 'CLI-archived', title: 'archived' });
+  await post('/tasks/CLI-archived/cancel', {});
+  await post('/tasks/archive', { after_days: 0 });
   await post('/approvals/CLI-withdraw.1/approve', {});
   const put = (path: string, body: unknown) => post(path, body, 'PUT');
   for (const name of ['cli', 'cli-gone']) await put(`/policies/${name}`, { task_types: ['none'] });

@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { Archivist } from '../../src/archive/archivist.ts';
 import type { Caller } from '../../src/identity/caller.ts';
 import { type Role, rightsOf } from '../../src/identity/permissions.ts';
 import { operations } from '../../src/operations/index.ts';
@@ -24,18 +23,12 @@ afterEach(async () => {
 afterAll(() => redis.stop());
 
 const as = (id: string, ...roles: Role[]): Caller => ({ id, roles, ...rightsOf(roles) });
-const [ann, rob] = [as('ann', 'author'), as('rob', 'reviewer')];
+const [ann, rob, local] = [as('ann', 'author'), as('rob', 'reviewer'), as('local', 'admin')];
 async function ask<T = Record<string, unknown>>(name: string, input: unknown, caller: Caller = ann): Promise<T> {
   const operation = operations.find((one) => one.name === name)!;
   return (await invoke(operation, { rooms, caller, operations, signal: new AbortController().signal }, input)) as T;
 }
 const refusal = (code: string) => expect.objectContaining({ code });
-
-async function archiveAll(): Promise<void> {
-  const { tasks, archive } = rooms;
-  const clock = { ...rooms.clock, now: () => rooms.clock.now() + 2 * 86_400_000 };
-  await new Archivist({ tasks: tasks.store, archive, clock, afterDays: () => 1 }).archiveOnce();
-}
 
 async function forgotten(task: string): Promise<void> {
   const { keys } = rooms.tasks.store;
@@ -58,7 +51,7 @@ async function completed(task: string): Promise<void> {
 
 test('what Redis has forgotten is listed and shown, with who agreed to it', async () => {
   await completed('T-1');
-  await archiveAll();
+  await ask('task.archive_now', { after_days: 0 }, local);
   await forgotten('T-1');
   await expect(ask('task.show', { task: 'T-1' })).rejects.toThrow(refusal('TASK_UNKNOWN'));
   expect(await ask('task.list', {})).toMatchObject({ items: [] });
@@ -74,9 +67,17 @@ test('what Redis has forgotten is listed and shown, with who agreed to it', asyn
   });
 });
 
+test('what is archived by hand is what ended as long ago as was said', async () => {
+  await completed('T-1');
+  const counts = { archived: 0, unlisted: 0, lost: 0 };
+  expect(await ask('task.archive_now', {}, local)).toEqual(counts);
+  expect(await ask('task.archive_now', { after_days: 0 }, local)).toEqual({ ...counts, archived: 1 });
+  expect(await ask('task.archive_now', { after_days: 0 }, local)).toEqual(counts);
+});
+
 test('what is restored is a new draft that has to pass the gate', async () => {
   await completed('T-1');
-  await archiveAll();
+  await ask('task.archive_now', { after_days: 0 }, local);
   await forgotten('T-1');
   const restored = await ask<{ task_id: string }>('task.restore', { task: 'T-1' });
   expect(restored).toEqual({ task_id: 'T-1.r2', status: 'blocked', supersedes: 'T-1' });
@@ -94,6 +95,6 @@ test('what is not there is said, and who may not write may not restore', async (
   await completed('T-1');
   await expect(ask('task.archived', { task: 'T-1' })).rejects.toThrow(refusal('ARCHIVED_TASK_UNKNOWN'));
   await expect(ask('task.restore', { task: 'T-1' })).rejects.toThrow(refusal('ARCHIVED_TASK_UNKNOWN'));
-  await archiveAll();
+  await ask('task.archive_now', { after_days: 0 }, local);
   await expect(ask('task.restore', { task: 'T-1' }, rob)).rejects.toThrow(refusal('DENIED'));
 });

@@ -3,6 +3,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { createApprovalRooms } from '../../src/approval-rooms.ts';
 import { explainApprovals } from '../../src/approvals/explain-approvals.ts';
+import { Archivist } from '../../src/archive/archivist.ts';
 import { TaskArchive } from '../../src/archive/task-archive.ts';
 import { type AssetRooms, createAssetRooms } from '../../src/asset-rooms.ts';
 import { Audit } from '../../src/audit/audit.ts';
@@ -228,6 +229,7 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     worker: 'test',
     tell: async (event, payload) => void (await events.append(event, payload)),
   });
+  const archive = new TaskArchive({ store, project: tasks.store.project });
   const work = {
     journal: new Journal({ store, clock, most: () => config.journal.most }),
     ...readers.rooms,
@@ -239,7 +241,8 @@ export async function theRooms(target: RedisTarget, more: RoomsOptions = {}): Pr
     deadlocks,
     tasks,
     taskDesk,
-    archive: new TaskArchive({ store, project: tasks.store.project }),
+    archive,
+    archivist: new Archivist({ tasks: tasks.store, archive, clock, afterDays: () => config.tasks.archiveAfterDays }),
     executions,
     roster,
     board,
