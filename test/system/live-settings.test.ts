@@ -94,3 +94,16 @@ test('a flag is switched with the contract’s words', async () => {
   expect(await live.isEnabled('deadlock_detection')).toBe(true);
   expect(await live.flags()).toContainEqual(expect.objectContaining({ problem: expect.any(String) }));
 });
+
+test('every change is audited with what it was before', async () => {
+  await live.set('lock:default_ttl', 45, 'ada');
+  await live.set('lock:default_ttl', undefined, 'ada');
+  await live.setFlag('batch_approvals', false, 'ada');
+  const rows = await room.client.xrange(room.keys.auditOutbox(), '-', '+');
+  const field = (fields: readonly string[], name: string) => fields[fields.indexOf(name) + 1];
+  expect(rows.map(([, fields]) => ['action', 'subject', 'from', 'to'].map((name) => field(fields, name)))).toEqual([
+    ['config.set', 'config:lock:default_ttl', '', '45'],
+    ['config.set', 'config:lock:default_ttl', '45', ''],
+    ['flag.set', 'flag:batch_approvals', '', 'disabled'],
+  ]);
+});
