@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { LockChannels } from '../../../src/coordinator/locks/channels.ts';
@@ -99,7 +100,8 @@ describe('a list that is read, changed and written back by processes that are st
       for (const one of stopped) {
         if (one === except) continue;
         stopped.delete(one);
-        goOn(one);
+        // It says so just before it stops: told to go on in between, it would stop for ever.
+        void until('it has stopped', () => isStopped(one.pid)).then(() => goOn(one));
       }
     };
     await Promise.all(
@@ -136,6 +138,9 @@ describe('a list that is read, changed and written back by processes that are st
     expect(await complaints(room, true)).toEqual([]);
   });
 });
+
+const isStopped = (pid: number) =>
+  execFileSync('ps', ['-o', 'state=', '-p', `${pid}`], { encoding: 'utf8' }).startsWith('T');
 
 interface Said {
   readonly saw?: number;
