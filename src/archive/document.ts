@@ -1,5 +1,6 @@
 import { taskSchema } from '../coordinator/tasks/task.ts';
 import type { TaskStore } from '../coordinator/tasks/task-store.ts';
+import { jsonOr } from '../coordinator/tasks/task-view.ts';
 import { unlessWrongType } from '../redis/wrong-type.ts';
 import type { ArchivedDocument } from './archived-task.ts';
 
@@ -44,14 +45,4 @@ async function requestsOf({ connection, keys }: TaskStore, ade: string): Promise
     a.localeCompare(b, 'en', { numeric: true }),
   );
   return Promise.all(ids.map(async (id) => ({ approval_id: id, ...(await redis.hgetall(keys.approvalRequest(id))) })));
-}
-
-/** What plain clients wrote need not be JSON. */
-function jsonOr(text: string | null): unknown {
-  if (text === null) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -241,7 +241,8 @@ export function pausedWhat(what: string): string {
   return what.startsWith('resource:') ? `work on ${what.slice(9)} is paused` : `work of type ${what} is paused`;
 }
 
-function jsonOr(text: string | null): unknown {
+/** What plain clients wrote need not be JSON. */
+export function jsonOr(text: string | null): unknown {
   if (text === null) return undefined;
   try {
     return JSON.parse(text);
