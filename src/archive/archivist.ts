@@ -148,7 +148,7 @@ export class Archivist {
   async #save(ended: readonly Ended[]): Promise<number> {
     const { tasks, archive, clock } = this.#options;
     const rows = await Promise.all(
-      ended.map(async ({ task, isDue: _, ...mark }): Promise<NewArchivedTaskRow[]> => {
+      ended.map(async ({ task, isDue: _isDue, ...mark }): Promise<NewArchivedTaskRow[]> => {
         const document = await readDocument(tasks, task);
         if (!document) return [];
         const { title } = document.data;

@@ -32,13 +32,13 @@ export class TaskArchive {
       .insertInto('archived_tasks')
       .values([...rows])
       .onConflict((taken) =>
-        taken.columns(['id', 'created_at']).doUpdateSet(({ ref }) => ({
-          state: ref('excluded.state'),
-          title: ref('excluded.title'),
-          author: ref('excluded.author'),
-          ended_at: ref('excluded.ended_at'),
-          archived_at: ref('excluded.archived_at'),
-          document: ref('excluded.document'),
+        taken.columns(['id', 'created_at']).doUpdateSet((row) => ({
+          state: row.ref('excluded.state'),
+          title: row.ref('excluded.title'),
+          author: row.ref('excluded.author'),
+          ended_at: row.ref('excluded.ended_at'),
+          archived_at: row.ref('excluded.archived_at'),
+          document: row.ref('excluded.document'),
         })),
       )
       .execute();
@@ -72,7 +72,7 @@ export class TaskArchive {
     const items = rows.slice(0, limit);
     const last = rows.length > limit ? items.at(-1) : undefined;
     return {
-      items: items.map(({ position: _, ...item }) => item),
+      items: items.map(({ position: _position, ...item }) => item),
       ...(last && { next: String(last.position) }),
     };
   }

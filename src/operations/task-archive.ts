@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { documentSchema, ENDED_STATES } from '../archive/archived-task.ts';
 import { agentSchema } from '../coordinator/locks/lock.ts';
-import { type Task, taskIdSchema } from '../coordinator/tasks/task.ts';
+import { taskIdSchema } from '../coordinator/tasks/task.ts';
 import { authorOf } from './approval-answers.ts';
 import { defineOperation, type Operation } from './operation.ts';
 import type { Rooms } from './rooms.ts';
@@ -114,7 +114,7 @@ export const taskArchiveOperations: readonly Operation[] = [
     cli: { words: 'task restore', args: ['task'], view: 'verdict', examples: ['reeve task restore T-1'] },
     run: async ({ rooms, caller }, { task: id, agent: writer }) => {
       const { document } = await rooms.archive.get(id);
-      return writeCopy(rooms, document.data as Task, authorOf(caller, writer));
+      return writeCopy(rooms, document.data, authorOf(caller, writer));
     },
   }),
 ];

@@ -98,7 +98,7 @@ await onBothStores((open) => {
     expect(await client.zrange(keys.tasksByState('COMPLETED'), '0', '-1')).toEqual(['B']);
     // The same row again, as a second daemon might write it at the same time.
     const rows = await store.db.selectFrom('archived_tasks').selectAll().execute();
-    await archive.save(rows.map(({ position: _, ...row }) => row));
+    await archive.save(rows.map(({ position: _position, ...row }) => row));
     expect((await archive.list({ limit: 10 })).items).toHaveLength(2);
   });
 
