@@ -269,7 +269,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
     {
       name: 'journal',
       required: false,
-      embedded: config.store.url === undefined,
+      // It lies in the store, as the events lie in Redis.
+      embedded: false,
       address: () => store.describe(),
       check: () => journal.counts(),
     },
