@@ -12,11 +12,9 @@ export interface LedgerOptions {
 }
 
 /** How long what was left waits for more of its kind, which then share the work. */
-const PAUSE_MS = 5;
+const PAUSE_MS = 10;
 /** How long a claim waits for its completion: one that ends at once need not be entered anywhere. */
 const YOUNG_MS = 20;
-/** With so many steps left nothing waits any longer. */
-const ENOUGH = 256;
 /** Entries of one call, of up to sixteen steps each: Redis does nothing else meanwhile. */
 const AT_ONCE = 8;
 
@@ -45,12 +43,14 @@ export class Ledger {
     });
   }
 
-  /** So many steps were done that may have left something. */
-  note(steps: number): void {
-    if (steps === 0 || this.#options.store.usual().unwritten === 0) return;
+  /** So many steps left something. Waits only where that is more than may be left. */
+  note(steps: number): Promise<void> | undefined {
+    const { unwritten } = this.#options.store;
     this.#left += steps;
-    if (this.#left >= ENOUGH) this.#writeUpSoon();
+    if (this.#left > unwritten) return this.current();
+    if (this.#left > unwritten / 2) this.#writeUpSoon();
     else if (!this.#isWaiting) void this.#wait(PAUSE_MS);
+    return undefined;
   }
 
   /** For those who are about to read what follows from the steps of this daemon. */

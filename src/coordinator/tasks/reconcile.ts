@@ -6,7 +6,6 @@ import { isId } from '../../redis/ids.ts';
 import { type KeyspaceOptions, keyReader } from '../../redis/keys.ts';
 import { unlessWrongType } from '../../redis/wrong-type.ts';
 import { every, type Service } from '../../service.ts';
-import { parseLock } from '../locks/lock.ts';
 import type { Locks } from '../locks/locks.ts';
 import type { Due } from './overdue.ts';
 import { adoptedResult } from './result.ts';
@@ -184,7 +183,7 @@ export class Reconciler {
       case 'in_progress':
         if (!runs) await tasks.judge(task, { to: 'running', unlessEnded: true }, by);
         else if (word === 'in_progress') await tasks.work.report({ task, agent: truth.agent, lockId: truth.lockId });
-        await this.#renew(task, truth);
+        if (runs) await tasks.trust(task);
         return true;
       case 'completed':
         return this.#completed(task, truth, runs);
@@ -213,13 +212,6 @@ export class Reconciler {
     const owner = runs ? { agent, lockId } : { agent: `${RAW}${task}`, lockId: undefined };
     await tasks.work.complete({ task, ...owner }, adoptedResult(text), { isRaw: true });
     return true;
-  }
-
-  /** It spoke, so it lives: a plain client cannot send heartbeats. */
-  async #renew(task: string, { agent, lockId }: Truth): Promise<void> {
-    const { tasks, locks, limits } = this.#options;
-    const lock = parseLock(`task:${tasks.store.adeId(task)}`);
-    if (lockId) await locks.heartbeat({ locks: [lock], agent, lockId }, limits().rawLeaseMs);
   }
 
   async #errorOf(task: string): Promise<string> {

@@ -11,11 +11,10 @@ export const COMMON = {
   window: 'number',
   exclusive: 'number',
 } as const;
+/** What those are told that keep the public list and need nothing else of it. */
+const LIST = { head: 'string', window: 'number', exclusive: 'number' } as const;
 /** How long a lease lasts, for scripts that may grant one. */
 const LEASE = { lease_us: 'number', lease_class: 'string', hold_us: 'number', purpose: 'string' } as const;
-
-/** What those of the usual case are told; see lua/_usual.lua. */
-const USUAL = { head: 'string', window: 'number', exclusive: 'number', unwritten: 'number' } as const;
 
 /** Words and numbers, as texts. Checked by hand: this runs on every call. */
 export function words(raw: unknown): readonly string[] {
@@ -66,19 +65,19 @@ export const beat = defineScript({
 export const usualClaims = defineScript({
   file: new URL('./lua/usual-claims.lua', import.meta.url),
   keys: [],
-  args: { ...USUAL, claims: 'json', leases: 'json' },
+  args: { head: 'string', claims: 'json', leases: 'json' },
   reply: replies,
 });
 export const usualCompletions = defineScript({
   file: new URL('./lua/usual-completions.lua', import.meta.url),
   keys: [],
-  args: { ...USUAL, completions: 'json' },
+  args: { ...LIST, completions: 'json' },
   reply: replies,
 });
 export const writeUp = defineScript({
   file: new URL('./lua/write-up.lua', import.meta.url),
   keys: [],
-  args: { head: 'string', window: 'number', exclusive: 'number', most: 'number', young: 'number' },
+  args: { ...LIST, most: 'number', young: 'number' },
   reply: (raw) => z.tuple([z.int(), z.int()]).parse(raw),
 });
 export const report = defineScript({

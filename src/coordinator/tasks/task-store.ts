@@ -58,6 +58,11 @@ export class TaskStore {
     return this.#bring();
   }
 
+  /** How many steps of the usual case may be left to be written up. */
+  get unwritten(): number {
+    return this.#unwritten();
+  }
+
   /** The arguments that every script takes. */
   common(agent = '', lockId = '') {
     return {
@@ -69,11 +74,6 @@ export class TaskStore {
       window: this.#window(),
       exclusive: Number(this.#isExclusive()),
     };
-  }
-
-  /** Those of the scripts of the usual case. */
-  usual() {
-    return { ...this.list(), unwritten: this.#unwritten() };
   }
 
   /** What a script is told that keeps the public list. */

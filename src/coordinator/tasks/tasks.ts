@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log.ts';
+import { parseLock } from '../locks/lock.ts';
 import type { Locks } from '../locks/locks.ts';
 import { metadataOf, recordOf } from './admission.ts';
 import { spelling } from './aliases.ts';
@@ -168,6 +169,15 @@ export class Tasks implements TaskSink {
     };
     const [word] = await this.store.scripts.run(judge, {}, args);
     if (to === 'open' && word === 'SAME') await this.reopen(task, reason || 'opened again', by);
+    if (to === 'running' && word === 'SAME') await this.trust(task);
+  }
+
+  /** One who works by hand cannot send heartbeats. Somebody spoke of it, so it lives, and may be silent for as long again. */
+  async trust(task: string): Promise<void> {
+    const { locks, limits } = this.#options;
+    const [[agent, lockId] = []] = await this.store.records([task], ['agent', 'lock_id']);
+    if (!lockId || !agent?.startsWith(RAW)) return;
+    await locks.heartbeat({ locks: [parseLock(`task:${this.store.adeId(task)}`)], agent, lockId }, limits().rawLeaseMs);
   }
 
   standings(ids: readonly TaskId[]): Promise<ReadonlyMap<TaskId, Standing>> {

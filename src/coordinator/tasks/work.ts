@@ -69,8 +69,9 @@ export class Work {
     const { store } = options;
     this.#options = options;
     this.#claims = new Gathering((claims) => {
-      const asked = { ...store.usual(), claims: claims.flat(), leases: LEASES };
-      return this.#noted(store.scripts.run(usualClaims, {}, asked));
+      return this.#noted(
+        store.scripts.run(usualClaims, {}, { head: store.head, claims: claims.flat(), leases: LEASES }),
+      );
     }, TOGETHER);
     this.#completions = new Gathering((completions) => {
       const texts = completions.flatMap((one) => [
@@ -82,13 +83,14 @@ export class Work {
         `${one.say_raw}`,
         one.actor,
       ]);
-      return this.#noted(store.scripts.run(usualCompletions, {}, { ...store.usual(), completions: texts }));
+      return this.#noted(store.scripts.run(usualCompletions, {}, { ...store.list(), completions: texts }));
     }, TOGETHER);
   }
 
   async #noted(asked: Promise<readonly (readonly string[])[]>): Promise<readonly (readonly string[])[]> {
     const replies = await asked;
-    this.#options.ledger.note(replies.filter(([word]) => word === 'CLAIMED' || word === 'COMPLETED').length);
+    const steps = replies.filter(([word]) => word === 'CLAIMED' || word === 'COMPLETED').length;
+    if (steps > 0) await this.#options.ledger.note(steps);
     return replies;
   }
 

@@ -25,11 +25,18 @@ local function end_unseen(item)
   tell(item, 'expired', args.agent, '","lock_id":"' .. args.lock_id .. '","fencing_token":"' .. whole_number(item.token) .. '"}')
 end
 
+-- Its time was over, and nobody counts it any more.
+local function forget_place(item)
+  redis.call('ZREM', item.leases, args.lock_id)
+  redis.call('HDEL', item.fence, 'lease:' .. args.lock_id)
+end
+
 local function free_if_mine(item)
   read_holders(item)
   item.mine, item.at = grant_of(item, args.lock_id)
   if item.mine and item.mine.agent_id == args.agent then free(item)
-  elseif item.kind ~= 'a' and #item.holders == 0 then end_unseen(item) end
+  elseif item.kind == 'a' then forget_place(item)
+  elseif #item.holders == 0 then end_unseen(item) end
 end
 
 -- Ends the lease of a task and all that hangs on it. Locks that others have by now are left as they are.

@@ -5,9 +5,10 @@
 -- Outcome: for each request CLAIMED … or NONE ready, as claim.lua answers, or UNUSUAL
 -- @include _usual.lua
 -- @include _collision.lua
-local call, now_us_text = redis.call, whole_number(now)
-local queue = key.taskQueue()
+local now_us_text, queue, order = whole_number(now), key.taskQueue(), key.readyOrder()
 local asked, replies, opened, data, granted = args.claims, {}, {}, {}, {}
+-- What leaves the ready sets: all of it, and by its lane.
+local gone, lanes = {}, {}
 
 local function fits(requires, capabilities)
   if not requires or requires == '' then return true end
@@ -22,33 +23,43 @@ end
 local function next_token(fence)
   local last = call('HMGET', fence, 'token', 'state')
   if last[2] == 'held' then return nil end
-  local before = last[1] and tonumber(last[1]) or 0
+  local before = tonumber(last[1] or 0)
   return now > before and now_us_text or whole_number(before + 1), before
 end
 
 -- When a lease ends: for people; with its grace as scores, in seconds and in µs; the milliseconds until then; and when to look after
--- it, in whole seconds, which a small sorted set compares much faster. Most who ask together ask for the same.
-local terms = {}
+-- it, in whole seconds, which a small sorted set compares much faster. Most who ask together ask for the same, and most tasks may
+-- take as long as others.
+local terms, limits = {}, {}
+local function seconds(us)
+  return string.format('%d.%06d', us / 1000000, us % 1000000)
+end
 local function terms_of(class)
   local found = terms[class]
   if not found then
     local given = args.leases[class]
     local ends = now + given[2]
-    found = { expires = iso_time(now + given[1]), ends = string.format('%d.%06d', ends / 1000000, ends % 1000000), ends_us = ends,
-      ttl = whole_number(math.ceil(given[2] / 1000)), look = whole_number(math.ceil(ends / 1000000)),
-      field = class == 'agent' and 'lease_class' or 'purpose', word = class == 'agent' and 'agent' or 'task' }
+    found = { expires = iso_time(now + given[1]), ends = seconds(ends), ends_us = ends, ttl = whole_number(math.ceil(given[2] / 1000)),
+      look = whole_number(math.ceil(ends / 1000000)), field = class == 'agent' and 'lease_class' or 'purpose',
+      word = class == 'agent' and 'agent' or 'task' }
     terms[class] = found
+  end
+  return found
+end
+local NO_LIMIT = { text = '', us = math.huge }
+local function limit_of(timeout)
+  local found = limits[timeout]
+  if not found then
+    local allowed = tonumber(timeout) or 0
+    local us = now + allowed * 1000000
+    found = allowed > 0 and { text = seconds(us), us = us } or NO_LIMIT
+    limits[timeout] = found
   end
   return found
 end
 
 -- What is next on the list, as far as it was read, best first; what of it is left at the end goes back.
-local found, next_found, is_free, is_writing = {}, 1, true, false
-local function read(task)
-  local r = call('HMGET', key.taskRecord(task), 'status', 'parked', 'lane', 'requires', 'claims', 'timeout', 'attempts', 'born', 'origin', 'gated')
-  local claims = r[1] == 'pending' and (not r[2] or r[2] == '') and (not r[10] or r[10] == '') and usual_claims(r[5])
-  return { task = task, r = r, claims = claims or nil }
-end
+local found, next_found, is_free, is_new, is_writing = {}, 1, true, true, false
 local function lock_keys(t, keys)
   local ade, at = args.head .. t.task, #keys
   keys[at + 1], keys[at + 2] = key.taskLock(ade), key.taskLockQueue(ade)
@@ -56,25 +67,28 @@ local function lock_keys(t, keys)
     keys[at + 1 + 2 * place], keys[at + 2 + 2 * place] = key.resourceLock(claim[1], claim[2]), key.resourceLockQueue(claim[1], claim[2])
   end
 end
-local function pop(count)
-  local popped = redis.pcall('RPOP', queue, count)
-  if not popped or popped.err then return end
-  local keys = {}
-  found, next_found = {}, 1
+local function read(popped)
+  local keys, fences = {}, {}
   for at, task in ipairs(popped) do
-    local t = read(task)
+    local r = call('HMGET', key.taskRecord(task), 'status', 'parked', 'lane', 'requires', 'claims', 'timeout', 'attempts', 'born', 'origin', 'gated')
+    local is_plain = r[1] == 'pending' and (not r[2] or r[2] == '') and (not r[10] or r[10] == '')
+    local t = { task = task, r = r, claims = is_plain and usual_claims(r[5]) or nil }
     found[at] = t
-    if t.claims then lock_keys(t, keys) end
+    if t.claims then
+      lock_keys(t, keys)
+      fences[#fences + 1] = key.taskLockFence(args.head .. task)
+    end
   end
-  is_free = not keys[1] or call('EXISTS', unpack(keys)) == 0
+  if not keys[1] then return end
+  is_free, is_new = call('EXISTS', unpack(keys)) == 0, call('EXISTS', unpack(fences)) == 0
 end
 
 -- Whether anything is worked on above or beneath what a task takes. Where little is, all of it is read once: most often nothing is.
 local MANY, held = 100, nil
 local function read_held()
-  local marks = call('EXISTS', key.heldShared()) == 0 and call('ZRANGE', key.heldExclusive(), '0', MANY)
-  held = marks and #marks <= MANY and {}
-  for at = 1, held and #marks or 0 do held[string.match(marks[at], '^[^%z]*')] = true end
+  local noted = call('EXISTS', key.heldShared()) == 0 and call('ZRANGE', key.heldExclusive(), '0', MANY)
+  held = noted and #noted <= MANY and {}
+  for at = 1, held and #noted or 0 do held[string.match(noted[at], '^[^%z]*')] = true end
 end
 local function folders_above(text, claim)
   if type(claim[5]) ~= 'number' then return end
@@ -111,47 +125,44 @@ local function take(by, t)
     if call('EXISTS', unpack(keys)) > 0 then return nil end
   end
   if claims[1] and collides(t) then return nil end
-  local ade = args.head .. task
-  local lock, token, before = key.taskLock(ade), next_token(key.taskLockFence(ade))
+  local ade, token, before = args.head .. task, now_us_text, 0
+  if not is_new then token, before = next_token(key.taskLockFence(ade)) end
   if not token then return nil end
-  local agent, lock_id, term = by.agent, by.lock_id, by.term
-  local timeout, due, deadline = tonumber(r[6]) or 0, term.ends_us, ''
-  if timeout > 0 then
-    local times_out = now + timeout * 1000000
-    deadline = string.format('%d.%06d', times_out / 1000000, times_out % 1000000)
-    if times_out < due then due = times_out end
-  end
-  local row = { now, ctx.source, task, agent, lock_id, token, by.agent_type, lane, r[8], r[7] or '0', whole_number(due), term.look, by.actor,
-    before, by.class, deadline, r[9], #opened }
+  local agent, lock_id, term, limit = by.agent, by.lock_id, by.term, limit_of(r[6])
+  local expires, attempts = term.expires, r[7] or '0'
+  local row = { ctx.source, task, agent, lock_id, token, by.agent_type, r[8], attempts, math.min(term.ends_us, limit.us), term.look, by.actor, before,
+    by.class, limit.text, r[9], #data, now_text }
   for at, claim in ipairs(claims) do
     local taken = next_token(key.resourceLockFence(claim[1], claim[2]))
     if not taken then return nil end
-    row[15 + 4 * at], row[16 + 4 * at], row[17 + 4 * at], row[18 + 4 * at] = claim[1], claim[2], taken, claim[4]
+    row[14 + 4 * at], row[15 + 4 * at], row[16 + 4 * at], row[17 + 4 * at] = claim[1], claim[2], taken, claim[4]
   end
 
   -- The resources' locks, then the task's own, then the place; and what is told of it.
   is_writing = true
   local names = ''
-  for at = 19, #row, 4 do
+  for at = 18, #row, 4 do
     local resource = key.resourceLock(row[at], row[at + 1])
-    call('HSET', resource, 'exclusive_holder', agent, 'acquired_at', now_text, 'expires_at', term.expires, 'purpose', 'task',
+    call('HSET', resource, 'exclusive_holder', agent, 'acquired_at', now_text, 'expires_at', expires, 'purpose', 'task',
       'heartbeat_count', '0', 'queue_length', '0', 'lock_id', lock_id, 'fencing_token', row[at + 2], 'mode', 'exclusive', term.field, term.word)
     call('PEXPIRE', resource, term.ttl)
     call('ZADD', key.heldExclusive(), '0', row[at + 3] .. '\0' .. task)
     if held then held[row[at + 3]] = true end
     names = names .. string.sub(resource, 10) .. '","'
   end
-  call('HSET', lock, 'holder_agent_id', agent, 'acquired_at', now_text, 'expires_at', term.expires, 'purpose', 'task', 'heartbeat_count', '0',
+  local lock = key.taskLock(ade)
+  call('HSET', lock, 'holder_agent_id', agent, 'acquired_at', now_text, 'expires_at', expires, 'purpose', 'task', 'heartbeat_count', '0',
     'queue_length', '0', 'lock_id', lock_id, 'fencing_token', token, term.field, term.word)
   call('PEXPIRE', lock, term.ttl)
   call('ZADD', key.agentCapacityLeases(agent), term.ends, lock_id)
   call('XADD', key.events('lock'), 'MAXLEN', '~', ctx.keep, '*', 'event', 'lock:acquired', 'timestamp', now_text, 'payload',
     '{"lock":"task:' .. ade .. '","agent_id":"' .. agent .. '","lock_id":"' .. lock_id .. '","fencing_token":"' .. token
       .. '","with":["' .. names .. 'agent:' .. agent .. '"]}', 'source', ctx.source)
-  opened[#opened + 1], opened[#opened + 2] = task, cmsgpack.pack(row)
+  local of_lane, reply = lanes[lane] or {}, { 'CLAIMED', '0', task, token, now_text, expires, whole_number(attempts + 1), '{}', lock_id }
+  local at = #data + 1
+  opened[2 * at - 1], opened[2 * at], data[at], granted[at], gone[at] = task, cmsgpack.pack(now, row), key.taskData(ade), reply, task
+  lanes[lane], of_lane[#of_lane + 1] = of_lane, task
   is_writing = false
-  local reply = { 'CLAIMED', '0', task, token, now_text, term.expires, whole_number((r[7] or 0) + 1), '{}', lock_id }
-  data[#data + 1], granted[#granted + 1] = key.taskData(ade), reply
   return reply
 end
 
@@ -168,24 +179,16 @@ local function places_of(agent)
   return free
 end
 
-local function is_more()
-  return call('ZCARD', key.readyOrder()) > #opened / 2
-end
-
 local function claim(at)
-  local agent, class = asked[at], asked[at + 3]
+  local agent = asked[at]
   if places_of(agent) < 1 then return UNUSUAL end
-  -- Beyond the list there may be more; what others took stands among it until it is written up.
-  if not found[next_found] and is_more() then
-    write_up(1000, 0)
-    pop(1)
-    if not found[next_found] and is_more() then return UNUSUAL end
-  end
-  local next = found[next_found]
-  if not next then return { 'NONE', '0', '0' } end
+  local best = found[next_found]
+  -- Beyond the list there may be more: somebody else is to look.
+  if not best then return call('ZCARD', order) > #gone and UNUSUAL or { 'NONE', '0', '0' } end
+  local class = asked[at + 3]
   local by = { agent = agent, lock_id = asked[at + 1], agent_type = asked[at + 2], class = class, lanes = asked[at + 4],
     capabilities = asked[at + 5], actor = asked[at + 6], term = terms_of(class) }
-  local reply = take(by, next)
+  local reply = take(by, best)
   if not reply then return UNUSUAL end
   next_found, places[agent] = next_found + 1, places[agent] - 1
   return reply
@@ -197,7 +200,8 @@ if call('EXISTS', key.pauses(), key.parentTasks()) > 0 then
   for at = 1, count do replies[at] = UNUSUAL end
   return replies
 end
-pop(count)
+local popped = redis.pcall('RPOP', queue, count)
+if popped and not popped.err then read(popped) end
 -- One request that meets with an error (a key of a foreign type) must not take along what others have gathered.
 for at = 1, count do
   local done, reply = pcall(claim, at * 7 - 6)
@@ -206,9 +210,11 @@ for at = 1, count do
   if is_writing then next_found, is_writing = next_found + 1, false end
 end
 for at = #found, next_found, -1 do call('RPUSH', queue, found[at].task) end
-if opened[1] then
+if gone[1] then
   for at, text in ipairs(call('MGET', unpack(data))) do granted[at][8] = text or '{}' end
+  for lane, members in pairs(lanes) do call('ZREM', key.readyTasks(lane), unpack(members)) end
+  call('ZREM', order, unpack(gone))
+  call('ZREM', key.offeredTasks(), unpack(gone))
   call('HSET', key.openedTasks(), unpack(opened))
-  if call('HLEN', key.openedTasks()) > args.unwritten then write_up(1000, 0) end
 end
 return replies

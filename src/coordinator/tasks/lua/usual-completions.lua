@@ -1,72 +1,54 @@
 -- End tasks with success, as complete.lua does, for those who hold all that they took and for whose locks nobody waits in line.
 -- Whoever waited for a task to complete is released in the same step.
+--   args.window, args.exclusive    as for every script over tasks, see _task.lua
 --   args.completions    per request seven texts: task, agent, lock_id, token, rest, say_raw, as complete.lua takes them, and the actor
 -- Outcome: for each request COMPLETED …, as complete.lua answers, or UNUSUAL
 -- @include _usual.lua
+-- @include _public.lua
+-- @include _window.lua
 -- @include _place.lua
-local call = redis.call
 local asked, replies = args.completions, {}
-local entry, freed, marks, statuses = { now, ctx.source }, {}, {}, {}
+local entry, freed, marks, statuses, ended = { now, now_text, ctx.source }, {}, {}, {}, {}
 -- A list with gaps is filled by those who know what belongs there: what is released then is not usual.
 local is_plain = args.exclusive ~= 1 and call('EXISTS', key.pauses(), key.parentTasks()) == 0
 
--- What a request is about, as its claim left it. Of each resource: type, id, mark.
-local function unwritten(text)
-  local c = cmsgpack.unpack(text)
-  local t = { text = text, agent = c[4], lock_id = c[5], token = c[6], claimed_at = iso_time(c[1]) }
-  for at = 19, #c, 4 do t[#t + 1], t[#t + 2], t[#t + 3] = c[at], c[at + 1], c[at + 3] end
+-- What a request is about, as its claim left it: in the ledger, or in the record. Of each resource: type, id, token, mark.
+local function from_ledger(text)
+  local _, c = cmsgpack.unpack(text)
+  local t = { text = text, agent = c[3], lock_id = c[4], token = c[5], claimed_at = c[17], class = c[13], deadline = c[14] }
+  for at = 18, #c do t[at - 17] = c[at] end
   return t
 end
-local function written(task)
+local function from_record(task)
   local r = call('HMGET', key.taskRecord(task), 'status', 'agent', 'lock_id', 'token', 'claims', 'claimed_at', 'born', 'origin')
   local claims = (r[1] == 'assigned' or r[1] == 'in_progress') and usual_claims(r[5])
   if not claims then return nil end
   local t = { text = false, agent = r[2], lock_id = r[3], token = r[4] or '', claimed_at = r[6], born = r[7], origin = r[8] }
-  for _, claim in ipairs(claims) do t[#t + 1], t[#t + 2], t[#t + 3] = claim[1], claim[2], claim[4] end
+  for _, claim in ipairs(claims) do t[#t + 1], t[#t + 2], t[#t + 3], t[#t + 4] = claim[1], claim[2], '', claim[4] end
   return t
 end
 -- Nil unless it comes from the holder. Notes the lines at its locks, for its place and for its end.
 local lines = {}
 local function read(at, text)
   local task, agent, lock_id, token = asked[at], asked[at + 1], asked[at + 2], asked[at + 3]
-  local t = text and unwritten(text) or written(task)
+  local t = text and from_ledger(text) or from_record(task)
   if not t or t.agent ~= agent or lock_id ~= '' and lock_id ~= t.lock_id or token ~= '' and token ~= t.token then return nil end
   local last, ade = #lines, args.head .. task
   t.task, t.ade, t.at, t.from = task, ade, at, last + 1
   lines[last + 1], lines[last + 2], lines[last + 3] = key.parkedTasks(task), key.agentCapacityQueue(agent), key.taskLockQueue(ade)
-  for place = 1, #t, 3 do lines[#lines + 1] = key.resourceLockQueue(t[place], t[place + 1]) end
+  for place = 1, #t, 4 do lines[#lines + 1] = key.resourceLockQueue(t[place], t[place + 1]) end
   t.last = #lines
   return t
 end
 
--- The token of a lock, if the task still holds it.
-local function held_token(lock, field, t)
-  local held = call('HMGET', lock, 'lock_id', field, 'fencing_token')
-  return held[1] == t.lock_id and held[2] == t.agent and held[3] or nil
-end
--- The locks of a task and their tokens, if they are all still its own.
+-- The locks of a task, if they are all still its own: no two grants have one lock_id.
 local function own_locks(t)
-  local locks, tokens = { key.taskLock(t.ade) }, {}
-  tokens[1] = held_token(locks[1], 'holder_agent_id', t)
-  if not tokens[1] then return nil end
-  for place = 1, #t, 3 do
-    local at = #locks + 1
-    locks[at] = key.resourceLock(t[place], t[place + 1])
-    tokens[at] = held_token(locks[at], 'exclusive_holder', t)
-    if not tokens[at] then return nil end
+  local locks = { key.taskLock(t.ade) }
+  for place = 1, #t, 4 do locks[#locks + 1] = key.resourceLock(t[place], t[place + 1]) end
+  for _, lock in ipairs(locks) do
+    if call('HGET', lock, 'lock_id') ~= t.lock_id then return nil end
   end
-  return locks, tokens
-end
-
--- Whoever gets the lock next looks at its fence. A claim that is not written up yet has left that to its end, and nobody has heard of it.
-local function free(lock, token, fence, channel, t)
-  freed[#freed + 1] = lock
-  if t.text then
-    call('HSET', fence, 'token', token, 'state', 'released', 'last_holder', t.agent, 'last_lock_id', t.lock_id)
-  else
-    call('HSET', fence, 'state', 'released', 'last_lock_id', t.lock_id)
-    call('PUBLISH', channel, 'released:' .. t.agent)
-  end
+  return locks
 end
 
 -- What is released by one call must fit into one command.
@@ -100,24 +82,36 @@ local function release(dependents, task)
   return released
 end
 
+-- Whoever gets the lock next looks at its fence. A claim that is not written up yet has left that to its end, and nobody has heard of it.
+local function free(lock, token, fence, channel, t)
+  freed[#freed + 1] = lock
+  if t.text then
+    call('HSET', fence, 'token', token, 'state', 'released', 'last_holder', t.agent, 'last_lock_id', t.lock_id)
+  else
+    call('HSET', fence, 'state', 'released', 'last_lock_id', t.lock_id)
+    call('PUBLISH', channel, 'released:' .. t.agent)
+  end
+end
+
 local has_lines, has_dependents
 local function complete(t)
   if has_lines and call('EXISTS', unpack(lines, t.from, t.last)) > 0 then return UNUSUAL end
   local dependents = has_dependents and call('SMEMBERS', key.dependents(t.task)) or NONE
   if dependents[1] and not is_plain or #dependents > FEW_DEPENDENTS then return UNUSUAL end
-  local locks, tokens = own_locks(t)
+  local locks = own_locks(t)
   if not locks or call('ZREM', key.agentCapacityLeases(t.agent), t.lock_id) == 0 then return UNUSUAL end
 
   local task, ade, agent, lock_id, names, at = t.task, t.ade, t.agent, t.lock_id, '', t.at
   call('SET', key.taskResult(task), '{"task_id":"' .. task .. '","agent_id":"' .. agent .. '","started_at":"' .. t.claimed_at
     .. '","completed_at":"' .. now_text .. '",' .. asked[at + 4])
-  local is_raw = asked[at + 5] == '1'
-  local row = t.text and { t.text, 0, is_raw, asked[at + 6] } or { false, 0, is_raw, asked[at + 6], task, agent, lock_id, t.token, t.born, t.origin }
-  free(locks[1], tokens[1], key.taskLockFence(ade), key.taskLockChannel(ade), t)
+  local row = { t.text, 0, asked[at + 5] == '1', asked[at + 6] }
+  if not t.text then row[5], row[6], row[7], row[8], row[9], row[10] = task, agent, lock_id, t.token, t.born, t.origin end
+  free(locks[1], t.token, key.taskLockFence(ade), key.taskLockChannel(ade), t)
   for place = 2, #locks do
-    local type, id, mark = t[3 * place - 5], t[3 * place - 4], t[3 * place - 3]
-    free(locks[place], tokens[place], key.resourceLockFence(type, id), key.resourceLockChannel(type, id), t)
-    marks[#marks + 1] = mark .. '\0' .. task
+    local from = 4 * place - 7
+    local type, id = t[from], t[from + 1]
+    free(locks[place], t[from + 2], key.resourceLockFence(type, id), key.resourceLockChannel(type, id), t)
+    marks[#marks + 1] = t[from + 3] .. '\0' .. task
     names = names .. string.sub(locks[place], 10) .. '","'
     if not t.text then row[#row + 1], row[#row + 2] = type, id end
   end
@@ -125,10 +119,16 @@ local function complete(t)
     '{"lock":"task:' .. ade .. '","agent_id":"' .. agent .. '","lock_id":"' .. lock_id .. '","with":["' .. names
       .. 'agent:' .. agent .. '"]}', 'source', ctx.source)
   -- Whoever sees what it releases must see that it is done.
-  call('HSET', key.taskRecord(task), 'status', 'completed')
+  if t.text then
+    call('HSET', key.taskRecord(task), 'agent', agent, 'lock_id', lock_id, 'token', t.token, 'claimed_at', t.claimed_at, 'lease_class', t.class,
+      'deadline', t.deadline, 'note', '', 'percent', '', 'status', 'completed')
+  else
+    call('HSET', key.taskRecord(task), 'status', 'completed')
+  end
   statuses[#statuses + 1], statuses[#statuses + 2] = key.taskStatus(task), 'completed'
-  entry[#entry + 1] = row
-  local released = dependents[1] and release(dependents, task) or NONE
+  entry[#entry + 1], ended[#ended + 1] = row, task
+  if not dependents[1] then return { 'COMPLETED', now_text } end
+  local released = release(dependents, task)
   row[2] = #released
   return { 'COMPLETED', now_text, unpack(released, 1, math.min(#released, 1000)) }
 end
@@ -186,12 +186,8 @@ if freed[1] then call('DEL', unpack(freed)) end
 if marks[1] then call('ZREM', key.heldExclusive(), unpack(marks)) end
 if statuses[1] then call('MSET', unpack(statuses)) end
 if ready[1] then list_ready() end
-if entry[3] then
-  local ended = {}
-  for at = 1, count do
-    if replies[at] ~= UNUSUAL then ended[#ended + 1] = ids[at] end
-  end
+if ended[1] then
   call('HDEL', key.openedTasks(), unpack(ended))
-  if call('RPUSH', key.ledger(), cmsgpack.pack(entry)) > args.unwritten then write_up(1000, 0) end
+  call('RPUSH', key.ledger(), cmsgpack.pack(entry))
 end
 return replies
