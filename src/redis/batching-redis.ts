@@ -1,6 +1,8 @@
+import { availableParallelism } from 'node:os';
 import { type Command, Redis, type RedisOptions } from 'ioredis';
 import type { Clock } from '../clock.ts';
 import { OwedReplies } from './owed-replies.ts';
+import { Vigil } from './vigil.ts';
 
 export interface BatchingOptions {
   readonly clock: Clock;
@@ -14,6 +16,8 @@ export interface BatchingOptions {
  */
 export class BatchingRedis extends Redis {
   readonly #owed: OwedReplies;
+  /** Not on a machine with one core: the server could not work while this stays awake. */
+  readonly #vigil: Vigil | undefined;
   readonly #endTurn = () => this.#sendHeld();
   #sent = 0;
   #held: Redis['stream'] | undefined;
@@ -26,6 +30,7 @@ export class BatchingRedis extends Redis {
       received: () => ('bytesRead' in this.stream ? this.stream.bytesRead : 0),
       giveUp: (error) => this.stream.destroy(error),
     });
+    this.#vigil = availableParallelism() > 1 ? new Vigil({ clock }) : undefined;
     this.on('end', () => this.#owed.close());
   }
 
@@ -33,8 +38,13 @@ export class BatchingRedis extends Redis {
     if (this.#sent++ === 0) process.nextTick(this.#endTurn);
     else if (!this.#held && this.stream) this.#hold(this.stream);
     const promise = super.sendCommand(command, stream);
-    if (!command.isSettled) this.#owed.add(command);
+    if (!command.isSettled) this.#watch(command);
     return promise;
+  }
+
+  #watch(command: Command): void {
+    this.#owed.add(command);
+    if (this.#owed.count === 1) this.#vigil?.begin(command);
   }
 
   #hold(stream: Redis['stream']): void {

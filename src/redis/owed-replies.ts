@@ -44,6 +44,11 @@ export class OwedReplies {
     if (!this.#isWatching) void this.#watch();
   }
 
+  /** Up to the oldest that is owed, all are answered; some after it may be, too. */
+  get count(): number {
+    return this.#sent.length - this.#oldest;
+  }
+
   close(): void {
     this.#end.abort();
   }
