@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
-export type ArgType = 'string' | 'number' | 'json';
+/** `texts` is a list of any length, as it is; only the last argument can be one. */
+export type ArgType = 'string' | 'number' | 'json' | 'texts';
 export type Args = Readonly<Record<string, ArgType>>;
 
 /** The tables whose members a script may name without having made them. */
@@ -127,6 +128,10 @@ function argumentsOf({ args, defaults = {}, context }: Pick<Declared, 'args' | '
   const own = Object.entries(args).map(([word, type]) => ({ name: `args.${word}`, type, usual: defaults[word] }));
   return [...around, ...own].map(({ name, type, usual }, at) => {
     const place = `ARGV[${at + 1}]`;
+    if (type === 'texts') {
+      const value = name.replace('.', '_');
+      return { name, value, before: `local ${value} = { unpack(ARGV, ${at + 1}) }` };
+    }
     if (type === 'string') return { name, value: usual === undefined ? place : `(${place} or ${literal(usual)})` };
     const decoded = `${DECODER[type]}(${place})`;
     if (usual === undefined) return { name, value: place, before: `${place} = ${decoded}` };

@@ -6,7 +6,13 @@ import { redisFailure } from './failure.ts';
 import { KEY_TABLE, type KeyName, type KeyspaceOptions, luaKey, luaKeyspace } from './keys.ts';
 import { type Args, type ArgType, byPosition, type LuaTable, namesIn, readLua, withKeys } from './script-text.ts';
 
-type ArgValue<T extends ArgType> = T extends 'string' ? string : T extends 'number' ? number : unknown;
+interface ArgValues {
+  readonly string: string;
+  readonly number: number;
+  readonly json: unknown;
+  readonly texts: readonly string[];
+}
+type ArgValue<T extends ArgType> = ArgValues[T];
 
 /** A Lua file, declared once: what it takes, by name, and what it answers. */
 export interface ScriptSpec<K extends string, L extends string, A extends Args, R> {
@@ -15,7 +21,7 @@ export interface ScriptSpec<K extends string, L extends string, A extends Args, 
   readonly keys: readonly K[];
   /** At most one list of keys, of any length, after the single ones: `keys.resources[1]` in Lua. */
   readonly keyList?: L;
-  /** `args.agent` in Lua; numbers and JSON arrive decoded. */
+  /** `args.agent` in Lua; numbers and JSON arrive decoded, a list of texts as a table. */
   readonly args: A;
   /** What the last of the arguments usually are: those that are just that are not sent. */
   readonly defaults?: { readonly [N in keyof A]?: string | number };
@@ -77,6 +83,7 @@ export function defineScript<const K extends string, const A extends Args, R, co
     if (unknown.length > 0)
       throw new Error(`${name}: undeclared ${unknown.map((word) => `${table}.${word}`).join(', ')}`);
   };
+  if (Object.values(spec.args).slice(0, -1).includes('texts')) throw new Error(`${name}: a list of texts comes last`);
   refuseUnknown('keys', [...spec.keys, ...(spec.keyList ? [spec.keyList] : [])]);
   refuseUnknown('args', Object.keys(spec.args));
   refuseUnknown('const', Object.keys(spec.constants ?? {}));
@@ -114,9 +121,8 @@ export type AnyScript = Script<string, string, Args, unknown>;
 /** The script as a Lua function that takes its arguments by name, for those who call it from Lua. They name the actor, too. */
 export function scriptAsFunction(script: AnyScript, keyspace: KeyspaceOptions, context: ScriptSurroundings): string {
   const wanted = (name: string) => `wanted(named.${name}, '${script.name}', '${name}')`;
-  const given = Object.entries(script.args).map(([name, type]) =>
-    type === 'json' ? `cjson.encode(${wanted(name)})` : wanted(name),
-  );
+  const WRITTEN = { string: '', number: '', json: 'cjson.encode', texts: 'unpack' } as const;
+  const given = Object.entries(script.args).map(([name, type]) => `${WRITTEN[type]}(${wanted(name)})`);
   const { lua, asks } = script.source({ keyspace, shebang: false, surroundings: context });
   return [
     '(function()',
@@ -241,7 +247,8 @@ function encode(
   let needed = to.length;
   for (const name in types) {
     const value = byName[name];
-    to.push(types[name] === 'json' ? jsonFor(value) : (value as string | number));
+    if (types[name] === 'texts') for (const text of value as readonly string[]) to.push(text);
+    else to.push(types[name] === 'json' ? jsonFor(value) : (value as string | number));
     if (value !== defaults[name]) needed = to.length;
   }
   to.length = needed;

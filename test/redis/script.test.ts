@@ -209,6 +209,25 @@ describe('a run', () => {
     await observer.del(one);
   });
 
+  test('takes a list of texts as it is, after everything else', async () => {
+    const { scripts } = await aRoom();
+    const file = await lua(
+      "return { args.first, tostring(#args.rest), args.rest[1], args.rest[#args.rest] or 'none' }",
+    );
+    const script = defineScript({
+      file,
+      keys: [],
+      args: { first: 'string', rest: 'texts' },
+      reply: (raw) => z.array(z.string()).parse(raw),
+    });
+    const rest = ['["no', 'JSON"]', 'ü'];
+    expect(await scripts.run(script, {}, { first: 'one', rest })).toEqual(['one', '3', '["no', 'ü']);
+    expect(await scripts.run(script, {}, { first: 'one', rest: ['last'] })).toEqual(['one', '1', 'last', 'last']);
+
+    const early = { file, keys: [], args: { rest: 'texts', first: 'string' }, reply: String } as const;
+    expect(() => defineScript(early)).toThrow('a list of texts comes last');
+  });
+
   test.each([
     ['half a character', 'a\ud800b', 'a\ufffdb'],
     ['its other half', '\udc00', '\ufffd'],

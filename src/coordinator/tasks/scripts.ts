@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineScript } from '../../redis/script.ts';
+import { LEASE_CLASSES, type LeaseClass } from '../locks/lock.ts';
 
 /** What every script over tasks is told; see lua/_task.lua. */
 export const COMMON = {
@@ -15,6 +16,16 @@ export const COMMON = {
 const LIST = { head: 'string', window: 'number', exclusive: 'number' } as const;
 /** How long a lease lasts, for scripts that may grant one. */
 const LEASE = { lease_us: 'number', lease_class: 'string', hold_us: 'number', purpose: 'string' } as const;
+
+/** How long leases last, and with their grace: parts of the text, for they are the same in each call. */
+const us = (name: LeaseClass) => LEASE_CLASSES[name].leaseMs * 1000;
+const withGraceUs = (name: LeaseClass) => us(name) + LEASE_CLASSES[name].graceMs * 1000;
+const LEASES = {
+  process_us: us('process'),
+  process_end_us: withGraceUs('process'),
+  agent_us: us('agent'),
+  agent_end_us: withGraceUs('agent'),
+};
 
 /** Words and numbers, as texts. Checked by hand: this runs on every call. */
 export function words(raw: unknown): readonly string[] {
@@ -65,13 +76,14 @@ export const beat = defineScript({
 export const usualClaims = defineScript({
   file: new URL('./lua/usual-claims.lua', import.meta.url),
   keys: [],
-  args: { head: 'string', claims: 'json', leases: 'json' },
+  args: { head: 'string', claims: 'texts' },
+  constants: LEASES,
   reply: replies,
 });
 export const usualCompletions = defineScript({
   file: new URL('./lua/usual-completions.lua', import.meta.url),
   keys: [],
-  args: { ...LIST, completions: 'json' },
+  args: { ...LIST, completions: 'texts' },
   reply: replies,
 });
 export const writeUp = defineScript({

@@ -69,9 +69,7 @@ export class Work {
     const { store } = options;
     this.#options = options;
     this.#claims = new Gathering((claims) => {
-      return this.#noted(
-        store.scripts.run(usualClaims, {}, { head: store.head, claims: claims.flat(), leases: LEASES }),
-      );
+      return this.#noted(store.scripts.run(usualClaims, {}, { head: store.head, claims: claims.flat() }));
     }, TOGETHER);
     this.#completions = new Gathering((completions) => {
       const texts = completions.flatMap((one) => [
@@ -288,13 +286,6 @@ function usualClaim(
 
 /** Neither lanes nor skills have a space in them. */
 const spaced = (words: readonly string[]): string => ` ${words.join(' ')} `;
-const LEASES = Object.fromEntries(
-  Object.entries(LEASE_CLASSES).map(([name, { leaseMs, graceMs }]) => [
-    name,
-    [leaseMs * 1000, (leaseMs + graceMs) * 1000],
-  ]),
-);
-
 /** Whether it was done is for the script to say that knows every case: to it, the same request again is the same request. */
 function ifReplyUnknown(error: unknown): readonly string[] {
   if (error instanceof ReeveError && error.code === 'REDIS_REPLY_UNKNOWN') return [UNUSUAL];

@@ -68,7 +68,7 @@ test('the usual case is the usual case', async () => {
     ' ',
     '{}',
   ]);
-  const args = { head: store.head, claims, leases: { process: [30_000_000, 30_000_000] } };
+  const args = { head: store.head, claims };
   const replies = await store.scripts.run(usualClaims, {}, args);
   expect(replies.map(([word, , task]) => [word, task])).toEqual([
     ['CLAIMED', 'A'],

@@ -1,7 +1,7 @@
 -- Hand out the best ready tasks, as claim.lua does, to agents that are known, have a free place, and ask for no task by name under
 -- a lock_id that is new. Usual is the task at the end of the public list, if the agent may take it and nothing stands in the way.
 --   args.claims    per request seven texts: agent, lock_id, agent_type, lease_class, lanes and capabilities (each word between spaces), actor
---   args.leases    lease_class → lease_us, ends_us (with its grace)
+--   const.…_us, const.…_end_us    how long a lease of a class lasts, and with its grace
 -- Outcome: for each request CLAIMED … or NONE ready, as claim.lua answers, or UNUSUAL
 -- @include _usual.lua
 -- @include _collision.lua
@@ -37,11 +37,11 @@ end
 local function terms_of(class)
   local found = terms[class]
   if not found then
-    local given = args.leases[class]
-    local ends = now + given[2]
-    found = { expires = iso_time(now + given[1]), ends = seconds(ends), ends_us = ends, ttl = whole_number(math.ceil(given[2] / 1000)),
-      look = whole_number(math.ceil(ends / 1000000)), field = class == 'agent' and 'lease_class' or 'purpose',
-      word = class == 'agent' and 'agent' or 'task' }
+    local is_agent = class == 'agent'
+    local lasts, ends_in = is_agent and const.agent_us or const.process_us, is_agent and const.agent_end_us or const.process_end_us
+    local ends = now + ends_in
+    found = { expires = iso_time(now + lasts), ends = seconds(ends), ends_us = ends, ttl = whole_number(math.ceil(ends_in / 1000)),
+      look = whole_number(math.ceil(ends / 1000000)), field = is_agent and 'lease_class' or 'purpose', word = is_agent and 'agent' or 'task' }
     terms[class] = found
   end
   return found
@@ -58,8 +58,9 @@ local function limit_of(timeout)
   return found
 end
 
--- What is next on the list, as far as it was read, best first; what of it is left at the end goes back.
-local found, next_found, is_free, is_new, is_writing = {}, 1, true, true, false
+-- What is next on the list, as far as it was read, best first; what of it is left at the end goes back. Most often none of it has a
+-- lock, a line or a fence yet, and nobody need look at each.
+local found, next_found, is_untouched, is_writing = {}, 1, true, false
 local function lock_keys(t, keys)
   local ade, at = args.head .. t.task, #keys
   keys[at + 1], keys[at + 2] = key.taskLock(ade), key.taskLockQueue(ade)
@@ -68,7 +69,7 @@ local function lock_keys(t, keys)
   end
 end
 local function read(popped)
-  local keys, fences = {}, {}
+  local keys = {}
   for at, task in ipairs(popped) do
     local r = call('HMGET', key.taskRecord(task), 'status', 'parked', 'lane', 'requires', 'claims', 'timeout', 'attempts', 'born', 'origin', 'gated')
     local is_plain = r[1] == 'pending' and (not r[2] or r[2] == '') and (not r[10] or r[10] == '')
@@ -76,17 +77,16 @@ local function read(popped)
     found[at] = t
     if t.claims then
       lock_keys(t, keys)
-      fences[#fences + 1] = key.taskLockFence(args.head .. task)
+      keys[#keys + 1] = key.taskLockFence(args.head .. task)
     end
   end
-  if not keys[1] then return end
-  is_free, is_new = call('EXISTS', unpack(keys)) == 0, call('EXISTS', unpack(fences)) == 0
+  is_untouched = not keys[1] or call('EXISTS', unpack(keys)) == 0
 end
 
 -- Whether anything is worked on above or beneath what a task takes. Where little is, all of it is read once: most often nothing is.
-local MANY, held = 100, nil
+local MANY, held, is_shared = 100, nil, false
 local function read_held()
-  local noted = call('EXISTS', key.heldShared()) == 0 and call('ZRANGE', key.heldExclusive(), '0', MANY)
+  local noted = not is_shared and call('ZRANGE', key.heldExclusive(), '0', MANY)
   held = noted and #noted <= MANY and {}
   for at = 1, held and #noted or 0 do held[string.match(noted[at], '^[^%z]*')] = true end
 end
@@ -119,14 +119,14 @@ local function take(by, t)
   local lane = r[3]
   if not claims or not string.find(by.lanes, ' ' .. lane .. ' ', 1, true) or not fits(r[4], by.capabilities) then return nil end
   -- Nobody has any of the locks, or waits for one; nobody works on anything above or beneath.
-  if not is_free then
+  if not is_untouched then
     local keys = {}
     lock_keys(t, keys)
     if call('EXISTS', unpack(keys)) > 0 then return nil end
   end
   if claims[1] and collides(t) then return nil end
   local ade, token, before = args.head .. task, now_us_text, 0
-  if not is_new then token, before = next_token(key.taskLockFence(ade)) end
+  if not is_untouched then token, before = next_token(key.taskLockFence(ade)) end
   if not token then return nil end
   local agent, lock_id, term, limit = by.agent, by.lock_id, by.term, limit_of(r[6])
   local expires, attempts = term.expires, r[7] or '0'
@@ -196,9 +196,12 @@ end
 
 -- Nothing is usual while something is paused, or may be kept for whoever works on its parent.
 local count = #asked / 7
-if call('EXISTS', key.pauses(), key.parentTasks()) > 0 then
-  for at = 1, count do replies[at] = UNUSUAL end
-  return replies
+if call('EXISTS', key.pauses(), key.parentTasks(), key.heldShared()) > 0 then
+  is_shared = call('EXISTS', key.heldShared()) == 1
+  if call('EXISTS', key.pauses(), key.parentTasks()) > 0 then
+    for at = 1, count do replies[at] = UNUSUAL end
+    return replies
+  end
 end
 local popped = redis.pcall('RPOP', queue, count)
 if popped and not popped.err then read(popped) end

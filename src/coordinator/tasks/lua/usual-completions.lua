@@ -10,7 +10,11 @@
 local asked, replies = args.completions, {}
 local entry, freed, marks, statuses, ended = { now, now_text, ctx.source }, {}, {}, {}, {}
 -- A list with gaps is filled by those who know what belongs there: what is released then is not usual.
-local is_plain = args.exclusive ~= 1 and call('EXISTS', key.pauses(), key.parentTasks()) == 0
+local has_gaps
+local function may_release()
+  if has_gaps == nil then has_gaps = args.exclusive == 1 or call('EXISTS', key.pauses(), key.parentTasks()) > 0 end
+  return not has_gaps
+end
 
 -- What a request is about, as its claim left it: in the ledger, or in the record. Of each resource: type, id, token, mark.
 local function from_ledger(text)
@@ -97,7 +101,7 @@ local has_lines, has_dependents
 local function complete(t)
   if has_lines and call('EXISTS', unpack(lines, t.from, t.last)) > 0 then return UNUSUAL end
   local dependents = has_dependents and call('SMEMBERS', key.dependents(t.task)) or NONE
-  if dependents[1] and not is_plain or #dependents > FEW_DEPENDENTS then return UNUSUAL end
+  if dependents[1] and not may_release() or #dependents > FEW_DEPENDENTS then return UNUSUAL end
   local locks = own_locks(t)
   if not locks or call('ZREM', key.agentCapacityLeases(t.agent), t.lock_id) == 0 then return UNUSUAL end
 
