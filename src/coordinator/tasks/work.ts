@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { actorText } from '../../actor.ts';
 import { ReeveError } from '../../errors.ts';
-import { Gathering } from '../../redis/gathering.ts';
 import { GENERAL, lanesFor } from '../agents/matcher.ts';
 import { LEASE_CLASSES, type LeaseClass, type LockRef, parseLock, resourceLock } from '../locks/lock.ts';
 import type { Locks } from '../locks/locks.ts';
@@ -20,9 +18,10 @@ import {
 } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { restOf, type WorkResult } from './result.ts';
-import { beat, claim, complete, drop, fail, report, usualClaims, usualCompletions } from './scripts.ts';
+import { beat, claim, complete, drop, fail, report } from './scripts.ts';
 import { taskSchema } from './task.ts';
 import type { TaskStore } from './task-store.ts';
+import { UsualWork } from './usual-work.ts';
 
 export interface WorkLimits {
   readonly maxAttempts: number;
@@ -55,41 +54,15 @@ export const CANDIDATES = 64;
 /** How many rounds of candidates that do not fit are passed over before a claim says that there is nothing. */
 export const MAX_ROUNDS = 16;
 const MAX_REAPS = 8;
-/** How many requests share one step: as many as Redis does in about half a millisecond. */
-const TOGETHER = 16;
-const UNUSUAL = 'UNUSUAL';
 
 /** What agents do with tasks, each a step that happens as a whole or not at all. */
 export class Work {
   readonly #options: WorkOptions;
-  readonly #claims: Gathering<UsualClaim, readonly string[]>;
-  readonly #completions: Gathering<Completion, readonly string[]>;
+  readonly #usual: UsualWork;
 
   constructor(options: WorkOptions) {
-    const { store } = options;
     this.#options = options;
-    this.#claims = new Gathering((claims) => {
-      return this.#noted(store.scripts.run(usualClaims, {}, { head: store.head, claims: claims.flat() }));
-    }, TOGETHER);
-    this.#completions = new Gathering((completions) => {
-      const texts = completions.flatMap((one) => [
-        one.task,
-        one.agent,
-        one.lock_id,
-        one.token,
-        one.rest,
-        `${one.say_raw}`,
-        one.actor,
-      ]);
-      return this.#noted(store.scripts.run(usualCompletions, {}, { ...store.list(), completions: texts }));
-    }, TOGETHER);
-  }
-
-  async #noted(asked: Promise<readonly (readonly string[])[]>): Promise<readonly (readonly string[])[]> {
-    const replies = await asked;
-    const steps = replies.filter(([word]) => word === 'CLAIMED' || word === 'COMPLETED').length;
-    if (steps > 0) await this.#options.ledger.note(steps);
-    return replies;
+    this.#usual = new UsualWork(options);
   }
 
   async claim(request: ClaimRequest): Promise<ClaimOutcome> {
@@ -98,9 +71,10 @@ export class Work {
     if (!isUsual) return this.#claim(request);
     const lockId = randomUUID();
     const leaseClass = request.leaseClass ?? 'agent';
-    const reply = await this.#claims.ask(usualClaim(request, { lockId, leaseClass })).catch(ifReplyUnknown);
-    if (reply[0] === UNUSUAL) return this.#claim({ ...request, lockId });
-    return claimOutcome(reply, { agent: request.agent, lockId, leaseClass });
+    const reply = await this.#usual.claim({ ...request, lockId, leaseClass });
+    return reply
+      ? claimOutcome(reply, { agent: request.agent, lockId, leaseClass })
+      : this.#claim({ ...request, lockId });
   }
 
   /** Up to so many, in one step as far as they are usual. Each is taken as a whole or not at all; the rest says why it ended. */
@@ -168,11 +142,9 @@ export class Work {
     const { store } = this.#options;
     const { task, agent, lockId = '', token = '' } = lease;
     const asked = { task, agent, lock_id: lockId, token, rest: restOf(result), say_raw: Number(isRaw) };
-    // Those that share a call each act for themselves.
-    let reply = await this.#completions.ask({ ...asked, actor: actorText() }).catch(ifReplyUnknown);
-    if (reply[0] === UNUSUAL) {
-      reply = await this.#again(() => store.scripts.run(complete, {}, { ...store.common(), ...asked }));
-    }
+    const reply =
+      (await this.#usual.complete(asked)) ??
+      (await this.#again(() => store.scripts.run(complete, {}, { ...store.common(), ...asked })));
     switch (reply[0]) {
       case 'COMPLETED':
         return { outcome: 'completed', at: reply[1] as string, released: reply.slice(2) };
@@ -254,42 +226,6 @@ export interface SeveralClaims {
 export interface Ending {
   readonly lease: LeaseRef;
   readonly result?: Partial<WorkResult> | undefined;
-}
-
-/** What usual-claims.lua takes of one request. */
-type UsualClaim = readonly [
-  agent: string,
-  lockId: string,
-  type: string,
-  leaseClass: LeaseClass,
-  lanes: string,
-  capabilities: string,
-  actor: string,
-];
-
-interface Completion {
-  readonly task: string;
-  readonly agent: string;
-  readonly lock_id: string;
-  readonly token: string;
-  readonly rest: string;
-  readonly say_raw: number;
-  readonly actor: string;
-}
-
-function usualClaim(
-  { agent, type = GENERAL, capabilities = [] }: ClaimRequest,
-  { lockId, leaseClass }: { lockId: string; leaseClass: LeaseClass },
-): UsualClaim {
-  return [agent, lockId, type, leaseClass, spaced(lanesFor(type)), spaced(capabilities.map(skill)), actorText()];
-}
-
-/** Neither lanes nor skills have a space in them. */
-const spaced = (words: readonly string[]): string => ` ${words.join(' ')} `;
-/** Whether it was done is for the script to say that knows every case: to it, the same request again is the same request. */
-function ifReplyUnknown(error: unknown): readonly string[] {
-  if (error instanceof ReeveError && error.code === 'REDIS_REPLY_UNKNOWN') return [UNUSUAL];
-  throw error;
 }
 
 export interface Failure {
