@@ -79,15 +79,14 @@ test('a word during a look is looked at in the next one', async () => {
 });
 
 test('after a failure it tries again within the period or so', async () => {
-  const { clock, lookout, looks, failures } = await aLookout();
-  const { clock: other, looks: tries, failures: reported } = await aLookout(async () => {
+  const { clock, looks, failures } = await aLookout(async () => {
     throw new Error('broken');
   });
-  await other.advance(PERIOD_MS * 2.5);
-  expect(reported.length).toBe(tries.length);
-  expect(tries.length).toBeGreaterThan(2);
+
   await clock.advance(PERIOD_MS * 2.5);
-  expect([looks.length, failures.length, lookout.service.name]).toEqual([1, 0, 'test']);
+
+  expect(looks.length).toBeGreaterThan(2);
+  expect(failures).toHaveLength(looks.length);
 });
 
 test('a clock that was set back an hour keeps nobody from being heard', async () => {

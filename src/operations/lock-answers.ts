@@ -132,7 +132,10 @@ const REFUSALS: Record<RefusedWhy, { readonly why: string; readonly fix: string 
     fix: 'Say it: reeve lock capacity {lock} --max-tasks 1',
   },
   draining: { why: 'it finishes what it has and takes nothing new', fix: 'Use another agent.' },
-  offline: { why: 'it is offline', fix: 'Use another agent, or bring it back: reeve lock capacity {lock} --status active' },
+  offline: {
+    why: 'it is offline',
+    fix: 'Use another agent, or bring it back: reeve lock capacity {lock} --status active',
+  },
 };
 
 function refusal(lock: string, agent: string, because: RefusedWhy) {
