@@ -100,12 +100,14 @@ export interface LoopOptions {
   readonly clock: Clock;
   /** Asked before each pause, so that a loop can back off or hurry. */
   readonly pauseMs: () => number;
+  /** It pauses until something is due, rather than for about so long. */
+  readonly isExact?: boolean;
   readonly tick: (signal: AbortSignal) => Promise<unknown>;
   readonly onError: (error: unknown) => void;
 }
 
 /** A loop: one tick at a time, never overlapping, errors reported and survived; stop waits for the tick in hand. */
-export function every(name: string, { clock, pauseMs, tick, onError }: LoopOptions): Service {
+export function every(name: string, { clock, pauseMs, isExact = false, tick, onError }: LoopOptions): Service {
   return service(name, async (signal) => {
     const loop = (async () => {
       while (!signal.aborted) {
@@ -114,9 +116,22 @@ export function every(name: string, { clock, pauseMs, tick, onError }: LoopOptio
         } catch (error) {
           onError(error);
         }
-        await clock.sleep(pauseMs(), signal);
+        const ms = pauseMs();
+        await clock.sleep(isExact ? ms : onBeat(clock.now(), ms), signal);
       }
     })();
     return () => loop;
   });
 }
+
+/**
+ * Loops that pause for long fall together on the half seconds of this process, give or take what their jitter is: a daemon at rest
+ * then wakes up twice a second, not for each of them, and what they ask of Redis goes there together. Daemons have beats of their own.
+ */
+function onBeat(now: number, ms: number): number {
+  if (ms < SHORTEST_MS) return ms;
+  return Math.round((now + ms - PHASE_MS) / BEAT_MS) * BEAT_MS + PHASE_MS - now;
+}
+const BEAT_MS = 500;
+const SHORTEST_MS = 400;
+const PHASE_MS = Math.floor(Math.random() * BEAT_MS);

@@ -36,6 +36,7 @@ export function systemd(options: SystemdOptions): Service & { reloading(): Promi
   const watchdog = every('systemd watchdog', {
     clock,
     pauseMs: () => watchdogUs / 1000 / 3,
+    isExact: true,
     tick: () => tell('WATCHDOG=1', `--status=${status()}`),
     onError: (error) => log.warn('systemd watchdog not told', { problem: reason(error) }),
   });

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { jittered } from '../src/clock.ts';
 import { reason } from '../src/errors.ts';
 import { every, group, type Service, service } from '../src/service.ts';
 import { fakeClock } from './support/clock.ts';
@@ -250,6 +251,29 @@ describe('a loop', () => {
     await loop.stop();
     await clock.advance(1_000);
     expect(ticks).toEqual([0, 100, 200, 300]);
+  });
+
+  test('falls together with other loops that pause for long, but for those that wait for something', async () => {
+    const clock = fakeClock();
+    const ticks: Record<string, number[]> = { one: [], other: [], exact: [] };
+    const loop = (name: string, pauseMs: () => number, isExact = false) =>
+      every(name, { clock, pauseMs, isExact, tick: async () => void ticks[name]!.push(clock.now()), onError });
+    const loops = [
+      loop('one', () => jittered(1_000)),
+      loop('other', () => jittered(500)),
+      loop('exact', () => 730, true),
+    ];
+    for (const each of loops) {
+      await each.start();
+      await clock.advance(137);
+    }
+    await clock.advance(60_000);
+    for (const each of loops) await each.stop();
+
+    const { one, other, exact } = ticks as Record<'one' | 'other' | 'exact', number[]>;
+    expect(one.slice(1).filter((at) => !other.includes(at))).toEqual([]);
+    expect(one.length).toBeGreaterThan(55);
+    expect(new Set(exact.slice(1).map((at, n) => at - exact[n]!))).toEqual(new Set([730]));
   });
 
   test('asks for its pause anew each time, so that it can back off', async () => {

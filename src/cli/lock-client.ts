@@ -48,7 +48,8 @@ export async function askForLock(client: Client, input: LockInput, options: AskO
   for (;;) {
     signal.throwIfAborted();
     const wait = place ? Math.max(left(), 0.001) : input.wait;
-    const block = Math.min(BLOCK_SECONDS, wait);
+    // The first answer comes at once, so that people see what they wait for.
+    const block = place ? Math.min(BLOCK_SECONDS, wait) : 0;
     try {
       const answer = await post(client, { ...input, wait, block, queued: place !== undefined }, signal);
       if (answer.outcome === 'held') return answer;

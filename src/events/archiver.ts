@@ -1,7 +1,8 @@
-import { type Clock, jittered } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import { reason } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import { every, group, type Service, service } from '../service.ts';
+import { Lookout } from '../lookout.ts';
+import { group, type Service, service } from '../service.ts';
 import type { Store } from '../store/database.ts';
 import { type ReeveEvent, STREAM_NAMES, type StreamName } from './catalogue.ts';
 import type { EventLog } from './event-log.ts';
@@ -24,20 +25,11 @@ const BATCH = 500;
 export function archiver(options: ArchiverOptions): Service {
   const { clock, tail } = options;
   let isFailing = false;
-  let lookAt = 0;
-  const listening = service('event archiver’s ear', async () => {
-    lookAt = 0;
-    return tail.listen(() => {
-      lookAt = 0;
-    });
-  });
-  const loop = every('event archiver', {
+  const lookout = new Lookout('event archiver', {
     clock,
-    pauseMs: () => jittered(PERIOD_MS),
-    tick: async (signal) => {
-      if (clock.now() < lookAt) return;
-      // What is heard from here on is looked at next time.
-      lookAt = clock.now() + QUIET_MS;
+    periodMs: PERIOD_MS,
+    quietMs: QUIET_MS,
+    look: async (signal) => {
       const copied = await archiveOnce(options, signal);
       if (copied > 0) options.log.debug('events archived', { copied });
       if (isFailing) options.log.info('archiving events works again');
@@ -47,10 +39,10 @@ export function archiver(options: ArchiverOptions): Service {
       // Once, not with every attempt while it lasts.
       if (!isFailing) options.log.warn('archiving events failed, trying again', { problem: reason(error) });
       isFailing = true;
-      lookAt = 0;
     },
   });
-  return group('event archiver', [listening, loop]);
+  const ear = service('event archiver’s ear', async () => tail.listen(() => lookout.told()));
+  return group('event archiver', [ear, lookout.service]);
 }
 
 /** Copies what is new and returns how many. Rows and the place reached commit together: nothing twice, nothing left out. */

@@ -1,8 +1,9 @@
-import { type Clock, jittered } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import { reason } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import { Lookout } from '../lookout.ts';
 import type { Connection } from '../redis/connection.ts';
-import { every, type Service, service, group as together } from '../service.ts';
+import { type Service, service, group as together } from '../service.ts';
 import type { ReeveEvent, StreamName } from './catalogue.ts';
 import type { EventLog } from './event-log.ts';
 import { GROUPS, GroupConsumer, type GroupName } from './group.ts';
@@ -43,20 +44,11 @@ export function groupWork(options: GroupWorkOptions): Service {
   const streams: ReadonlySet<StreamName> = new Set(GROUPS[group]);
   const consumer = new GroupWork(options);
   let isFailing = false;
-  let lookAt = 0;
-  const ear = service(`ear of ${group}`, async () => {
-    lookAt = 0;
-    return tail.listen(({ stream }) => {
-      if (streams.has(stream)) lookAt = Math.min(lookAt, clock.now() + delayMs);
-    });
-  });
-  const loop = every(group, {
+  const lookout = new Lookout(group, {
     clock,
-    pauseMs: () => jittered(PERIOD_MS),
-    tick: async (signal) => {
-      if (clock.now() < lookAt) return;
-      // What is heard from here on is looked at next time.
-      lookAt = clock.now() + jittered(QUIET_MS);
+    periodMs: PERIOD_MS,
+    quietMs: QUIET_MS,
+    look: async (signal) => {
       await consumer.workOnce(signal);
       if (isFailing) log.info('a consumer of events works again', { group });
       isFailing = false;
@@ -64,10 +56,14 @@ export function groupWork(options: GroupWorkOptions): Service {
     onError: (error) => {
       if (!isFailing) log.warn('a consumer of events failed, trying again', { group, problem: reason(error) });
       isFailing = true;
-      lookAt = 0;
     },
   });
-  return together(group, [ear, loop]);
+  const ear = service(`ear of ${group}`, async () =>
+    tail.listen(({ stream }) => {
+      if (streams.has(stream)) lookout.told(delayMs);
+    }),
+  );
+  return together(group, [ear, lookout.service]);
 }
 
 /** The work of one consumer of a group, over all streams of the group. */

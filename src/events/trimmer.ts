@@ -1,7 +1,8 @@
-import { type Clock, jittered } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import { reason } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import { every, group, type Service, service } from '../service.ts';
+import { Lookout } from '../lookout.ts';
+import { group, type Service, service } from '../service.ts';
 import type { Store } from '../store/database.ts';
 import { type BacklogOptions, placeAfter, type Reader, readersOf, slowest } from './backlog.ts';
 import { STREAM_NAMES, type StreamName } from './catalogue.ts';
@@ -33,20 +34,13 @@ const OLDEST_MS = 7 * 24 * 3_600_000;
 export function trimmer(options: TrimmerOptions): Service {
   const { clock, tail, log, keep } = options;
   let heard = 0;
-  let lookAt = 0;
   let isFailing = false;
-  const ear = service('trimmer’s ear', async () =>
-    tail.listen(() => {
-      heard += 1;
-    }),
-  );
-  const loop = every('event trimmer', {
+  const lookout = new Lookout('event trimmer', {
     clock,
-    pauseMs: () => jittered(PERIOD_MS),
-    tick: async () => {
-      if (heard < keep / 10 && clock.now() < lookAt) return;
+    periodMs: PERIOD_MS,
+    quietMs: QUIET_MS,
+    look: async () => {
       heard = 0;
-      lookAt = clock.now() + QUIET_MS;
       const trimmed = await trimOnce(options);
       if (trimmed > 0) log.debug('events trimmed', { trimmed });
       isFailing = false;
@@ -54,10 +48,15 @@ export function trimmer(options: TrimmerOptions): Service {
     onError: (error) => {
       if (!isFailing) log.warn('trimming events failed, trying again', { problem: reason(error) });
       isFailing = true;
-      lookAt = 0;
     },
   });
-  return group('event trimmer', [ear, loop]);
+  const ear = service('trimmer’s ear', async () =>
+    tail.listen(() => {
+      heard += 1;
+      if (heard >= keep / 10) lookout.told();
+    }),
+  );
+  return group('event trimmer', [ear, lookout.service]);
 }
 
 /** Takes away what is beyond the usual length or a week old, as far as everybody has it; returns how much. */

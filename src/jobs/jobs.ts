@@ -203,6 +203,7 @@ export const jobRunner = (jobs: Jobs, { clock, log }: Pick<JobsOptions, 'clock' 
     clock,
     // A little later, and not all daemons at once.
     pauseMs: () => jobs.restMs + jittered(20),
+    isExact: true,
     tick: (signal) => jobs.runDueOnce(signal),
     onError: (error) => log.warn('looking for jobs failed', { problem: reason(error) }),
   });

@@ -86,7 +86,7 @@ export function answerOf(outcome: AcquireOutcome, asking: Asking): z.input<typeo
       throw new ReeveError('DEADLOCK_DETECTED', { lock: formatLock(lock), agent, cycle, circle: circleOf(cycle) });
     }
     case 'refused':
-      throw new ReeveError('LOCK_REFUSED', { lock: formatLock(outcome.lock), agent, ...REFUSALS[outcome.why] });
+      throw new ReeveError('LOCK_REFUSED', refusal(formatLock(outcome.lock), agent, outcome.why));
     case 'spent':
       throw new ReeveError('LOCK_LOST', { lock: formatLock(outcome.lock), agent, lockId: outcome.lockId });
     case 'evicted':
@@ -119,17 +119,29 @@ const ASK_AGAIN_SECONDS = 2;
 const FULL_RETRY_SECONDS = 5;
 
 const REFUSALS: Record<RefusedWhy, { readonly why: string; readonly fix: string }> = {
+  foreign: {
+    why: 'another agent holds it, or waits for it, under this lock_id',
+    fix: 'Choose a lock_id that nobody else has, or leave it out.',
+  },
   upgrade: {
     why: 'others share it or wait for it, and two who both wanted more would wait for each other for ever',
     fix: 'Give the shared lock back, then ask for the exclusive one.',
   },
   unregistered: {
     why: 'nobody said how much this agent may do at once',
-    fix: 'Say it: reeve lock capacity agent:ID --max-tasks 1',
+    fix: 'Say it: reeve lock capacity {lock} --max-tasks 1',
   },
   draining: { why: 'it finishes what it has and takes nothing new', fix: 'Use another agent.' },
-  offline: { why: 'it is offline', fix: 'Use another agent, or bring it back: --status active' },
+  offline: {
+    why: 'it is offline',
+    fix: 'Use another agent, or bring it back: reeve lock capacity {lock} --status active',
+  },
 };
+
+function refusal(lock: string, agent: string, because: RefusedWhy) {
+  const { why, fix } = REFUSALS[because];
+  return { lock, agent, why, fix: fix.replace('{lock}', lock) };
+}
 
 function heldAnswer(
   { lockId, grants }: AcquireOutcome & { outcome: 'granted' },

@@ -404,12 +404,12 @@ describe('on the command line', () => {
   test('acquire waits in line and is served in turn', async () => {
     const lock = aLock();
     const { body: ann } = await acquire({ lock, agent: 'ann' });
-    const waiting = run(['lock', 'acquire', lock, '--agent', 'bob', '--wait', '30', '--json']);
+    const waiting = run(['lock', 'acquire', lock, '--agent', 'bob', '--wait', '30']);
     await until('bob stands in line', async () => Number((await call('GET', at(lock))).body.waiting) === 1);
     await call('DELETE', `${at(lock)}?agent=ann&lock_id=${ann.lock_id}`);
     const served = await waiting;
-    expect(served.code).toBe(0);
-    expect(onlyObject(served)).toMatchObject({ outcome: 'held', agent: 'bob' });
+    expect(served).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok lock=/) });
+    expect(served.stderr, 'whom it waits for is said at once').toContain(`next in line for ${lock}; ann holds it`);
   });
 
   test('flags and live settings', async () => {
@@ -444,7 +444,10 @@ describe('reeve hold', () => {
   });
 
   test('says like a shell that there is no such command, or that a signal ended it', async () => {
-    expect(await run(['hold', aLock(), '--', 'no-such-program'])).toMatchObject({ code: 127 });
+    expect(await run(['hold', aLock(), '--', 'no-such-program'])).toMatchObject({
+      code: 127,
+      stderr: expect.stringContaining('no-such-program cannot be run: there is no such command'),
+    });
     expect(await run(script(aLock(), "process.kill(process.pid, 'SIGKILL')"))).toMatchObject({ code: 128 + 9 });
   });
 

@@ -153,8 +153,9 @@ const leaseOf = (from: string | undefined, to: string | undefined): number =>
 function exitOf(child: ChildProcess, output: Output): Promise<number> {
   return new Promise((resolve) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
-      output.hint(`error ${reason(error)}`);
-      resolve(error.code === 'ENOENT' ? NOT_FOUND : NOT_RUNNABLE);
+      const isNotFound = error.code === 'ENOENT';
+      output.hint(`error ${child.spawnfile} cannot be run: ${isNotFound ? 'there is no such command' : reason(error)}`);
+      resolve(isNotFound ? NOT_FOUND : NOT_RUNNABLE);
     });
     child.once('exit', (code, name) => resolve(name ? 128 + constants.signals[name] : (code ?? EXIT.failed)));
   });

@@ -191,7 +191,7 @@ export type AcquireOutcome =
   | { readonly outcome: 'evicted'; readonly lockId: string }
   | { readonly outcome: 'deadlock'; readonly lock: LockRef; readonly cycle: unknown; readonly since: number }
   | { readonly outcome: 'limited'; readonly retryAfterMs: number };
-export type RefusedWhy = 'upgrade' | 'unregistered' | 'draining' | 'offline';
+export type RefusedWhy = 'foreign' | 'upgrade' | 'unregistered' | 'draining' | 'offline';
 
 export type HeartbeatOutcome =
   | { readonly outcome: 'extended'; readonly expiresAt: string; readonly heartbeats: number }

@@ -109,6 +109,29 @@ describe('a task lock', () => {
     expect(await agents(JOB)).toEqual(['ann']);
   });
 
+  test.each([JOB, DB, READ_DB])('is not had by another agent that asks under its lock_id: %s', async (lock) => {
+    const lockId = 'one';
+    await ask('ann', lock, { lockId });
+
+    expect(await ask('bob', lock, { lockId })).toMatchObject({ outcome: 'refused', why: 'foreign' });
+    expect(await ask('bob', lock, { lockId, ...WAIT })).toMatchObject({ outcome: 'refused', why: 'foreign' });
+    expect(await agents(lock.replace('+shared', ''))).toEqual(['ann']);
+    expect(await ask('ann', lock, { lockId })).toMatchObject({ outcome: 'granted', again: true });
+  });
+
+  test.each([JOB, DB])('is not had in the place of another agent that waits under this lock_id: %s', async (lock) => {
+    await ask('zoe', lock);
+    await ask('ann', lock, { lockId: 'one', ...WAIT });
+    const steal = () => ask('bob', lock, { lockId: 'one', queued: true, ...WAIT });
+
+    expect(await steal()).toMatchObject({ outcome: 'refused', why: 'foreign' });
+    expect(await room.locks.cancelWait(held('bob', lock, 'one'))).toBe(false);
+    await give('zoe', lock);
+    expect(await steal()).toMatchObject({ outcome: 'refused', why: 'foreign' });
+    expect(await line(lock)).toEqual(['ann']);
+    expect(await ask('ann', lock, { lockId: 'one', queued: true, ...WAIT })).toMatchObject({ outcome: 'granted' });
+  });
+
   test('has tokens that rise, also when the clock steps back and when the fence is deleted', async () => {
     const tokens: number[] = [];
     for (const [lockId, shiftMs] of [

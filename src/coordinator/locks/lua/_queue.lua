@@ -9,6 +9,11 @@ local function waiter_of(item, lock_id)
   return { aborted = mark == '!', told = mark == '?', deadline = tonumber(deadline), since = tonumber(since), entry = entry }
 end
 
+-- Waits by this lock_id, but is somebody else. A word for the victim of a deadlock does not say whose it is.
+local function is_foreign(waiter)
+  return not waiter.aborted and not waiter.told and string.find(waiter.entry, '{"agent_id":"' .. args.agent .. '",', 1, true) ~= 1
+end
+
 -- Walks the line from its head and hands each live waiter to `visit` until that returns true. The dead are noted.
 -- Nearly always the first one decides, so it is looked at alone; then ever more at a time.
 local function walk(item, visit)

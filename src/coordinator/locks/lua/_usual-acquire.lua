@@ -9,6 +9,7 @@ if args.shape == 'tx' and args.lease_class == 'process' and args.hold_us == 0 th
   elseif string.sub(args.wait, 1, 5) == 'again' then
     local waiters = lock .. const.waiters
     local entry = string.match(call('HGET', waiters, lock_id) or '', '^%d+|%d+|(.*)$')
+    if entry and string.find(entry, '{"agent_id":"' .. agent .. '",', 1, true) ~= 1 then entry = nil end -- guard
     if entry and call('ZRANGE', queue, '0', '0')[1] == entry and call('EXISTS', lock) == 0 then
       line = leave_usual_line(lock, queue, waiters, agent, lock_id, entry)
     else

@@ -69,6 +69,7 @@ for n, item in ipairs(items) do
   end
   read_fence(item)
   if item.mine then
+    if item.mine.agent_id ~= args.agent then return { 'REFUSED', n, 'foreign' } end -- guard
     if is_over(item.mine) then return { 'SPENT', n } end -- guard
     fresh = false
     item.upgrade = not item.shared and item.held_shared
@@ -81,6 +82,7 @@ for n, item in ipairs(items) do
   local agents = overdue(item)
   if #agents > 0 then return { 'EXPIRED', n, unpack(agents) } end -- guard
   item.waiter = (item.line or wait) and waiter_of(item, args.lock_id)
+  if item.waiter and is_foreign(item.waiter) then return { 'REFUSED', n, 'foreign' } end -- guard
   if item.waiter and item.waiter.aborted then
     local told = '?' .. whole_number(item.waiter.deadline) .. '|' .. whole_number(item.waiter.since) .. '|'
     redis.call('HSET', item.waiters, args.lock_id, told) -- guard

@@ -16,6 +16,7 @@ if waiter.aborted or waiter.told then
   if args.cycle == '' then redis.call('HDEL', item.waiters, args.lock_id) end
   return { 'GONE' }
 end
+if is_foreign(waiter) then return { 'GONE' } end -- guard
 if args.since_us > 0 and waiter.since ~= args.since_us then return { 'GONE' } end -- guard
 
 read_holders(item)
