@@ -60,7 +60,7 @@ export const claim = defineScript({
 export const beat = defineScript({
   file: new URL('./lua/beat.lua', import.meta.url),
   keys: [],
-  args: { ...COMMON, task: 'string', token: 'string', extend_us: 'number', extend_agent_us: 'number' },
+  args: { ...COMMON, ...LEASE, task: 'string', token: 'string', extend_us: 'number', extend_agent_us: 'number' },
   reply: words,
 });
 export const usualClaims = defineScript({
@@ -171,10 +171,10 @@ export const due = defineScript({
 export const overdue = defineScript({
   file: new URL('./lua/overdue.lua', import.meta.url),
   keys: [],
-  args: { limit: 'number' },
+  args: { limit: 'number', looks: 'number' },
   reply: (raw) => {
-    const [next, suspects] = z.tuple([z.string(), z.array(z.string())]).parse(raw);
-    return { nextSeconds: next === '' ? undefined : Number(next), suspects };
+    const [next, suspects, blind] = z.tuple([z.string(), z.array(z.string()), z.string()]).parse(raw);
+    return { nextSeconds: next === '' ? undefined : Number(next), suspects, blindMs: Number(blind) * 1000 };
   },
 });
 export const reconcile = defineScript({
