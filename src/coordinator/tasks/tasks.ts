@@ -13,6 +13,7 @@ import type { PriorityOrder } from './priority.ts';
 import { restOf } from './result.ts';
 import { admit, amend, cancel, judge, reopen } from './scripts.ts';
 import type { Task, TaskContent, TaskId } from './task.ts';
+import { TaskEdges } from './task-edges.ts';
 import type { GraphTask, KnownTask, Placing } from './task-graph.ts';
 import { type Changed, inOrder, type Judged, TaskJudge } from './task-judge.ts';
 import { TaskPages } from './task-pages.ts';
@@ -55,6 +56,7 @@ export class Tasks implements TaskSink {
   readonly work: Work;
   readonly views: TaskViews;
   readonly pages: TaskPages;
+  readonly edges: TaskEdges;
   readonly outbox: Outbox;
   readonly pauses: Pauses;
   readonly overdue: Overdue;
@@ -76,6 +78,7 @@ export class Tasks implements TaskSink {
     this.work = new Work({ store: this.store, locks, limits, ledger: this.ledger });
     this.views = new TaskViews(this.store);
     this.pages = new TaskPages(this.store, this.views);
+    this.edges = new TaskEdges(this.store);
     this.outbox = new Outbox({ connection, keys: this.store.keys });
     this.pauses = new Pauses(this.store);
     const wanted = () => limits().priorityOrder;

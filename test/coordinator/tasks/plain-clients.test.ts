@@ -110,7 +110,7 @@ redis-cli HINCRBY odyssey:progress in_progress -1 >/dev/null
 redis-cli HINCRBY odyssey:progress failed 1 >/dev/null
 redis-cli SET odyssey:task:TASK-042:result '{"task_id":"TASK-042","errors":["Prisma schema validation failed: ..."]}' >/dev/null`);
   expect(await reconciler.once()).toMatchObject({ adopted: ['TASK-042 failed'] });
-  expect(await room.tasks.views.rows()).toMatchObject([
+  expect(await room.tasks.views.rows(await room.tasks.store.ids())).toMatchObject([
     { station: 'waiting', attempts: 1, because: 'Prisma schema validation failed' },
   ]);
 });

@@ -24,7 +24,7 @@ async function claim(agent: string, task = '') {
 }
 const beat = (task: string, agent: string) => room.tasks.work.heartbeat({ task, agent });
 const held = (task: string) =>
-  room.client.hmget(room.keys.taskLock(task as never), 'lock_id', 'fencing_token', 'acquired_at');
+  room.client.hmget(room.keys.taskLock(task), 'lock_id', 'fencing_token', 'acquired_at');
 
 /** What Redis does with the keys of leases that are over. */
 async function keysEnd(): Promise<void> {
@@ -104,7 +104,7 @@ describe.each(Object.entries(ENDS))('a lease that %s', (_, end) => {
   test('of a child stands again with that of its parent', async () => {
     await room.add({ task_id: 'P', files_to_modify: ['src/'] });
     await claim('ann');
-    await room.add({ task_id: 'C', parent_task_id: 'P' as never, files_to_modify: ['src/a.ts', 'docs/b.md'] });
+    await room.add({ task_id: 'C', parent_task_id: 'P', files_to_modify: ['src/a.ts', 'docs/b.md'] });
     await claim('ann', 'C');
     room.shift(LATER_MS);
     await end();
