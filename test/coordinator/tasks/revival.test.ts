@@ -23,8 +23,7 @@ async function claim(agent: string, task = '') {
   return found.lease;
 }
 const beat = (task: string, agent: string) => room.tasks.work.heartbeat({ task, agent });
-const held = (task: string) =>
-  room.client.hmget(room.keys.taskLock(task), 'lock_id', 'fencing_token', 'acquired_at');
+const held = (task: string) => room.client.hmget(room.keys.taskLock(task), 'lock_id', 'fencing_token', 'acquired_at');
 
 /** What Redis does with the keys of leases that are over. */
 async function keysEnd(): Promise<void> {
