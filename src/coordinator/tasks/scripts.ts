@@ -195,6 +195,12 @@ export const page = defineScript({
   args: { score: 'string', member: 'string', count: 'number' },
   reply: words,
 });
+export const reindex = defineScript({
+  file: new URL('./lua/reindex.lua', import.meta.url),
+  keys: [],
+  args: { tasks: 'json' },
+  reply: (raw) => z.int().parse(raw),
+});
 export const drifted = defineScript({
   file: new URL('./lua/drifted.lua', import.meta.url),
   keys: [],
