@@ -113,6 +113,7 @@ redis-cli SET odyssey:task:TASK-042:result '{"task_id":"TASK-042","errors":["Pri
   expect(await room.tasks.views.rows(await room.tasks.store.ids())).toMatchObject([
     { station: 'waiting', attempts: 1, because: 'Prisma schema validation failed' },
   ]);
+  expect(await room.tasks.views.errors(10)).toEqual(['TASK-042: Prisma schema validation failed']);
 });
 
 test('what a plain client writes about the work of another is not believed, and put right', async () => {

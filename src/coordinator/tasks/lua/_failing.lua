@@ -56,8 +56,11 @@ local function reject(t, from, reason, by)
   fall_out(t.task)
 end
 
-local function log_error(task, text)
-  public('LPUSH', key.errorList(), task .. ': ' .. text)
+-- A plain client that reported it as the contract says has written it there already.
+local function log_error(task, text, by)
+  local line = task .. ': ' .. text
+  if string.sub(by, 1, 4) == 'raw.' and public('LPOS', key.errorList(), line, 'MAXLEN', 100) then return end
+  public('LPUSH', key.errorList(), line)
   redis.call('LTRIM', key.errorList(), 0, 999)
 end
 
