@@ -34,6 +34,12 @@ export const admit = defineScript({
   args: { ...COMMON, ...LEASE, tasks: 'json' },
   reply: words,
 });
+export const number = defineScript({
+  file: new URL('./lua/number.lua', import.meta.url),
+  keys: [],
+  args: { count: 'number' },
+  reply: (raw) => z.int().parse(raw),
+});
 export const amend = defineScript({
   file: new URL('./lua/amend.lua', import.meta.url),
   keys: [],
