@@ -8,6 +8,7 @@ import { TaskDesk } from './coordinator/tasks/desk.ts';
 import { TaskFunctions } from './coordinator/tasks/functions.ts';
 import { TaskMirror } from './coordinator/tasks/mirror.ts';
 import { Reconciler } from './coordinator/tasks/reconcile.ts';
+import { reindexing } from './coordinator/tasks/reindex.ts';
 import { Staffing } from './coordinator/tasks/staffing.ts';
 import { Tasks } from './coordinator/tasks/tasks.ts';
 import { LOOK_SECONDS, timeoutJob } from './coordinator/tasks/timeout-job.ts';
@@ -111,6 +112,7 @@ export function createTaskRooms(options: TaskRoomsOptions): TaskRooms {
   };
   const mirror = new TaskMirror({ store, tail, clock, log });
   const loops = [
+    reindexing({ store, keyspace: spelling, log }),
     tasks.ledger.service(),
     taskDesk.listening(),
     board.listening(),

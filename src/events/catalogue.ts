@@ -216,6 +216,11 @@ export const EVENTS = {
   task_rejected: { stream: 'work', says: 'A person refused a task', payload: ofTask },
   task_reopened: { stream: 'work', says: 'A person brought a task back', payload: ofTask },
   lease_inferred: { stream: 'work', says: 'A plain client took a task; it is trusted for a while', payload: ofWork },
+  lease_revived: {
+    stream: 'work',
+    says: 'The agent of a task spoke again before anyone took the task back, though its lease had ended',
+    payload: ofWork,
+  },
   lease_lost: { stream: 'work', says: 'The agent of a task fell silent', payload: ofWork },
   late_result: { stream: 'work', says: 'A result came too late and was kept beside', payload: ofWork },
   transition_rejected: { stream: 'work', says: 'A plain client wrote a status that was not believed', payload: ofTask },

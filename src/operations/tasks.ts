@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { RESET_SCOPES, reset } from '../coordinator/tasks/reset.ts';
 import { PHASES, STATIONS } from '../coordinator/tasks/station.ts';
 import { taskIdSchema, taskSchema, userIdSchema, WORK_STATUSES } from '../coordinator/tasks/task.ts';
+import { NODE_CURSOR, type TaskNode } from '../coordinator/tasks/task-edges.ts';
 import { CURSOR } from '../coordinator/tasks/task-pages.ts';
 import { ReeveError } from '../errors.ts';
 import { refuseForeignTask } from './approval-answers.ts';
@@ -15,6 +16,8 @@ const pausableSchema = z
   .max(2_000)
   .default('all')
   .describe('all, a type of agent, or resource:TYPE:ID (of a file: resource:PATH)');
+
+const nodeAnswer = (node: TaskNode) => ({ ...node, depends_on: [...node.depends_on] });
 
 /** Looking at tasks, and what people say about them. */
 export const taskOperations: readonly Operation[] = [
@@ -60,21 +63,35 @@ export const taskOperations: readonly Operation[] = [
   }),
   defineOperation({
     name: 'task.graph',
-    summary: 'Show what waits for what',
+    summary: 'Show what waits for what: of all tasks, or near one',
     access: 'read',
-    input: z.object({}),
-    output: z.object({
-      items: z.array(z.object({ task_id: z.string(), status: z.string(), depends_on: z.array(z.string()) })),
+    input: z.object({
+      task: taskIdSchema.optional().describe('Only what is near this one; it comes first'),
+      hops: z.int().min(1).max(100).default(2).describe('How many steps from it, in both directions'),
+      limit: z.int().min(1).max(10_000).default(1_000).describe('At most this many'),
+      cursor: z.string().regex(NODE_CURSOR).optional().describe('The next_cursor of the page before'),
     }),
-    errors: [],
+    output: z.object({
+      items: z.array(z.object({ task_id: z.string(), status: z.enum(WORK_STATUSES), depends_on: z.array(z.string()) })),
+      is_cut: z.boolean().optional().describe('There is more near it than `limit`'),
+      next_cursor: z.string().optional(),
+    }),
+    errors: ['TASK_UNKNOWN'],
     http: { method: 'GET', path: '/tasks/graph' },
-    cli: { words: 'task graph', columns: ['task_id', 'status', 'depends_on'], examples: ['reeve task graph'] },
-    run: async ({ rooms }) => {
-      const rows = await rooms.tasks.views.rows();
-      const edges = new Map((await rooms.tasks.store.graphTasks()).map((one) => [one.task_id, one.depends_on]));
-      return {
-        items: rows.map(({ task_id, status }) => ({ task_id, status, depends_on: edges.get(task_id) ?? [] })),
-      };
+    cli: {
+      words: 'task graph',
+      columns: ['task_id', 'status', 'depends_on'],
+      examples: ['reeve task graph', 'reeve task graph --task TASK-001 --hops 2'],
+    },
+    run: async ({ rooms }, { task: id, hops, limit, cursor }) => {
+      const { edges } = rooms.tasks;
+      if (id === undefined) {
+        const { items, next } = await edges.page({ limit, cursor });
+        return { items: items.map(nodeAnswer), ...(next && { next_cursor: next }) };
+      }
+      const found = await edges.around(id, { hops, limit });
+      if (!found) throw new ReeveError('TASK_UNKNOWN', { task: id });
+      return { items: found.items.map(nodeAnswer), is_cut: found.isCut };
     },
   }),
   defineOperation({

@@ -97,3 +97,52 @@ describe.each(Object.keys(LOSSES))('%s while tasks run', (loss) => {
     expect(await room.tasks.views.progress()).toMatchObject({ total: 6, completed: 5, failed: 1 });
   });
 });
+
+test('a Redis that comes back without its last seconds has some work done twice, and nothing lost', async () => {
+  const prd = await aPrdFile(FORMAT_A, ...['T-1', 'T-2', 'T-3'].map((name) => rowA(name)));
+  const estate = await anEstate(room, prd);
+  const { work } = room.tasks;
+  await work.claim({ agent: 'ann', task: 'T-1' });
+  await estate.turn();
+  await room.tasks.store.current();
+  const before = await copyOfAll();
+
+  expect(await work.complete({ task: 'T-1', agent: 'ann' })).toMatchObject({ outcome: 'completed' });
+  await work.claim({ agent: 'ben', task: 'T-2' });
+  await estate.turn();
+  expect(prd.row('T-1').status).toBe('completed');
+  await before.restore();
+  await estate.turn();
+
+  // Ann's word may come again; what ben brings is kept, and his task is done by whoever is next.
+  const again = await work.complete({ task: 'T-1', agent: 'ann' });
+  expect(['completed', 'already', 'late']).toContain(again.outcome);
+  expect(await work.complete({ task: 'T-2', agent: 'ben' }, { notes: 'ben was here' })).toBeDefined();
+  await estate.turn();
+  for (;;) {
+    const found = await work.claim({ agent: 'zoe' });
+    if (found.outcome !== 'claimed') break;
+    await work.complete({ task: found.task.task_id, agent: 'zoe' });
+  }
+  await estate.turn();
+  expect(['T-1', 'T-2', 'T-3'].map((name) => prd.row(name).status)).toEqual(['completed', 'completed', 'completed']);
+  expect(await room.tasks.views.progress()).toMatchObject({ total: 3, completed: 3 });
+});
+
+/** What an append-only file without its end leaves. */
+async function copyOfAll(): Promise<{ restore(): Promise<void> }> {
+  const { plain } = room;
+  const copies = await Promise.all(
+    (await plain.keys('*')).map(async (key) => ({
+      key,
+      ms: Math.max(0, await plain.pttl(key)),
+      bytes: await plain.dumpBuffer(key),
+    })),
+  );
+  return {
+    restore: async () => {
+      await plain.flushall();
+      for (const { key, ms, bytes } of copies) if (bytes) await plain.restore(key, ms, bytes);
+    },
+  };
+}

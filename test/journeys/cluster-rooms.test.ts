@@ -7,7 +7,9 @@ import { Jobs } from '../../src/jobs/jobs.ts';
 import { silentLog } from '../../src/log.ts';
 import { takeTurn } from '../../src/ratelimit/rate-limit.ts';
 import { LiveSettings } from '../../src/system/live-settings.ts';
+import { reeve } from '../support/cli.ts';
 import { startCluster, type TestCluster } from '../support/cluster.ts';
+import { startDaemon } from '../support/daemon.ts';
 import { aRoomOn, type RoomOn } from '../support/redis-room.ts';
 
 /** What serves the locks, where its keys lie in different slots. */
@@ -77,4 +79,23 @@ test('a circle over several slots is broken, and told of', async () => {
   expect(await ask('bob', 'cyd', 500_000)).toMatchObject({ outcome: 'granted' });
   const { events } = await room.events.latest({ streams: ['lock'] });
   expect(events.filter(({ event }) => event === 'lock:deadlock')).toMatchObject([{ payload: { agent_id: 'cyd' } }]);
+});
+
+test('a daemon there says that tasks need one server, through each verb about them, and serves locks all the same', async () => {
+  const hosts = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`).join(',');
+  await using daemon = await startDaemon({ env: { REDIS_URL: `redis://${hosts}`, REEVE_REDIS_MODE: 'cluster' } });
+  const ask = (...args: string[]) => reeve([...args, '--json'], { cwd: daemon.cwd });
+  const verbs = [
+    ['next', '--agent', 'ann'],
+    ['task', 'list'],
+    ['done', 'A', '--agent', 'ann'],
+    ['task', 'add', 'A', '--title', 'a'],
+  ];
+  for (const verb of verbs) {
+    const ran = await ask(...verb);
+    expect([verb, ran.code, ran.stdout]).toEqual([verb, 8, expect.stringContaining('TASKS_NEED_ONE_SERVER')]);
+  }
+  const { body } = await daemon.get('/api/v1/status');
+  expect(JSON.stringify(body)).toContain('TASKS_NEED_ONE_SERVER');
+  expect(await ask('lock', 'acquire', 'resource:db:main', '--agent', 'ann')).toMatchObject({ code: 0 });
 });

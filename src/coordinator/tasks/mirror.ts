@@ -17,8 +17,11 @@ export interface MirrorOptions {
 
 const PERIOD_MS = 500;
 const BATCH = 500;
-/** Not every change of status has an event of its own, a pause after a failure that is over for one: all are looked at now and then. */
-const SWEEP_MS = 60_000;
+/**
+ * Not every change of status has an event of its own, a pause after a failure that is over for one, and a daemon that starts
+ * has missed some: all tasks are looked at in turns, so many at once.
+ */
+const SLICE_MS = 5_000;
 
 /** What also changes the status of those that wait. */
 const MOVES_DEPENDENTS = new Set(['task_completed', 'task_failed', 'task_cancelled', 'task_reopened']);
@@ -33,7 +36,11 @@ export class TaskMirror {
   #changed = new Set<string>();
   #ended = new Set<string>();
   #isQueueChanged = true;
-  #sweptAt = Number.NEGATIVE_INFINITY;
+  /** Where the next slice begins. */
+  #from = 0;
+  /** After a start they follow one another, until all have been looked at. */
+  #isFirstRound = true;
+  #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: MirrorOptions) {
     this.#options = options;
@@ -60,30 +67,50 @@ export class TaskMirror {
     if (MOVES_DEPENDENTS.has(event) && isId('task', payload.task_id)) this.#ended.add(payload.task_id);
   }
 
-  /** Copies what changed since. Answers with how many tasks that were. */
+  /** Copies what changed since. Answers with how many tasks were looked at. */
   async once(): Promise<number> {
-    const { store, clock } = this.#options;
-    const isDue = clock.now() - this.#sweptAt >= SWEEP_MS;
+    const { clock } = this.#options;
+    const isDue = this.#isFirstRound || clock.now() - this.#lookedAt >= SLICE_MS;
     if (!isDue && !this.#isQueueChanged) return 0;
     const [changed, ended] = [this.#changed, this.#ended];
     this.#changed = new Set();
     this.#ended = new Set();
     this.#isQueueChanged = false;
-    if (isDue) this.#sweptAt = clock.now();
-    let copied = 0;
     try {
-      const ids = isDue ? await store.ids() : [...new Set([...changed, ...(await this.#dependents(ended))])];
-      for (let at = 0; at === 0 || at < ids.length; at += BATCH) {
-        const tasks = ids.slice(at, at + BATCH);
-        const queue = Number(at === 0 && store.isDefaultProject);
-        copied += await store.scripts.run(mirror, {}, { ...store.common(), tasks, queue });
-      }
+      const slice = isDue ? await this.#slice() : [];
+      const copied = await this.#copy([...new Set([...changed, ...(await this.#dependents(ended)), ...slice])]);
+      if (isDue) this.#pass(slice.length);
+      return copied;
     } catch (error) {
-      // Looked at as a whole next time: which of them were copied is unknown.
-      this.#sweptAt = Number.NEGATIVE_INFINITY;
+      // Once more, for which of them were copied is unknown.
+      for (const id of changed) this.#changed.add(id);
+      for (const id of ended) this.#ended.add(id);
+      this.#isQueueChanged = true;
       throw error;
     }
+  }
+
+  async #copy(ids: readonly string[]): Promise<number> {
+    const { store } = this.#options;
+    let copied = 0;
+    for (let at = 0; at === 0 || at < ids.length; at += BATCH) {
+      const tasks = ids.slice(at, at + BATCH);
+      const queue = Number(at === 0 && store.isDefaultProject);
+      copied += await store.scripts.run(mirror, {}, { ...store.common(), tasks, queue });
+    }
     return copied;
+  }
+
+  async #slice(): Promise<string[]> {
+    const { connection, keys } = this.#options.store;
+    return connection.commands.zrange(keys.knownTasks(), String(this.#from), String(this.#from + BATCH - 1));
+  }
+
+  #pass(looked: number): void {
+    this.#lookedAt = this.#options.clock.now();
+    const isLast = looked < BATCH;
+    this.#from = isLast ? 0 : this.#from + BATCH;
+    if (isLast) this.#isFirstRound = false;
   }
 
   async #dependents(ended: ReadonlySet<string>): Promise<string[]> {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log.ts';
-import { LEASE_CLASSES } from '../locks/lock.ts';
+import { LEASE_CLASSES, type LeaseClass } from '../locks/lock.ts';
 import type { Pauses } from './pauses.ts';
 import { due, lapse, overdue } from './scripts.ts';
 import type { TaskStore } from './task-store.ts';
@@ -23,14 +23,14 @@ export interface Due {
 const BATCH = 200;
 /** Who has not looked for longer was cut off from Redis, or stood still: agents may have spoken to it in vain. */
 const BLIND_MS = 15_000;
-/** So long they have then to speak again. */
-const GRACE_MS = LEASE_CLASSES.process.leaseMs;
+/** So long they have then to speak again: a process beats by itself, a model when it has done thinking. */
+const GRACE_MS = { process: LEASE_CLASSES.process.leaseMs, agent: LEASE_CLASSES.agent.graceMs };
 
 /** What the clock brings to tasks: back-offs and pauses that are over, leases that ended unsaid, work that takes too long. */
 export class Overdue {
   readonly #options: OverdueOptions;
   #lookedAt: number | undefined;
-  #trustsUntil = 0;
+  #sightedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: OverdueOptions) {
     this.#options = options;
@@ -40,11 +40,12 @@ export class Overdue {
     const { store, pauses } = this.#options;
     const released = await store.scripts.run(due, {}, { ...store.common(), limit: BATCH });
     await pauses.followOnce();
-    const { suspects } = await this.#overdue();
+    const { suspects, blindMs } = await this.#overdue({ looks: true });
+    this.#opensEyes(blindMs);
     const lost: string[] = [];
-    for (const task of this.#isTrusting() ? [] : suspects) {
+    for (const task of this.#trusts('process') ? [] : suspects) {
       const found = await this.#look(task);
-      if (found.word !== 'LOST') continue;
+      if (found.word !== 'LOST' || this.#trusts(found.leaseClass)) continue;
       await this.#lost(task, found);
       lost.push(task);
     }
@@ -69,19 +70,19 @@ export class Overdue {
     return (await this.#overdue()).nextSeconds;
   }
 
-  #overdue() {
+  #overdue({ looks = false } = {}) {
     const { store } = this.#options;
-    return store.scripts.run(overdue, {}, { limit: BATCH });
+    return store.scripts.run(overdue, {}, { limit: BATCH, looks: Number(looks) });
   }
 
   async #look(task: string): Promise<Found> {
     const { store } = this.#options;
-    const [word = '', lockId = '', agent = '', status = ''] = await store.scripts.run(
+    const [word = '', lockId = '', agent = '', status = '', leaseClass] = await store.scripts.run(
       lapse,
       {},
       { ...store.common(), task },
     );
-    return { word, lockId, agent, status };
+    return { word, lockId, agent, status, leaseClass: leaseClass === 'agent' ? 'agent' : 'process' };
   }
 
   async #lost(task: string, { lockId, agent, status }: Found): Promise<void> {
@@ -101,17 +102,23 @@ export class Overdue {
     await work.fail({ task, agent, lockId }, { class: 'timeout', error, isForced: true });
   }
 
-  /** Whether leases that seem to have ended are given time, because this daemon heard nobody for a while. */
-  #isTrusting(): boolean {
+  /** Notes when this daemon began to hear agents again, if for a while it, or before its start anybody, did not. */
+  #opensEyes(unseenMs: number): void {
     const { clock, log } = this.#options;
     const now = clock.now();
-    const blindMs = now - (this.#lookedAt ?? now);
+    const blindMs = this.#lookedAt === undefined ? unseenMs : now - this.#lookedAt;
     this.#lookedAt = now;
-    if (blindMs > BLIND_MS) {
-      this.#trustsUntil = now + GRACE_MS;
-      log.warn('cut off for a while: silent agents get time to speak', { cutOffMs: blindMs, graceMs: GRACE_MS });
-    }
-    return now < this.#trustsUntil;
+    if (blindMs <= BLIND_MS) return;
+    this.#sightedAt = now;
+    log.warn('nobody looked after leases for a while: silent agents get time to speak', {
+      blindMs,
+      graceMs: GRACE_MS.process,
+    });
+  }
+
+  /** Whether leases that seem to have ended are given time. */
+  #trusts(leaseClass: LeaseClass): boolean {
+    return this.#options.clock.now() < this.#sightedAt + GRACE_MS[leaseClass];
   }
 }
 
@@ -120,4 +127,5 @@ interface Found {
   readonly lockId: string;
   readonly agent: string;
   readonly status: string;
+  readonly leaseClass: LeaseClass;
 }

@@ -50,6 +50,7 @@ async function resetTasks(tasks: Tasks): Promise<number> {
     keys.spellings(),
     keys.readyOrder(),
     keys.runningTasks(),
+    keys.leasesLookedAt(),
     keys.delayedTasks(),
     keys.parkedOrder(),
     keys.pausedTasks(),

@@ -44,6 +44,12 @@ export const admit = defineScript({
   args: { ...COMMON, ...LEASE, tasks: 'json' },
   reply: words,
 });
+export const number = defineScript({
+  file: new URL('./lua/number.lua', import.meta.url),
+  keys: [],
+  args: { count: 'number' },
+  reply: (raw) => z.int().parse(raw),
+});
 export const amend = defineScript({
   file: new URL('./lua/amend.lua', import.meta.url),
   keys: [],
@@ -70,7 +76,7 @@ export const claim = defineScript({
 export const beat = defineScript({
   file: new URL('./lua/beat.lua', import.meta.url),
   keys: [],
-  args: { ...COMMON, task: 'string', token: 'string', extend_us: 'number', extend_agent_us: 'number' },
+  args: { ...COMMON, ...LEASE, task: 'string', token: 'string', extend_us: 'number', extend_agent_us: 'number' },
   reply: words,
 });
 export const usualClaims = defineScript({
@@ -182,10 +188,10 @@ export const due = defineScript({
 export const overdue = defineScript({
   file: new URL('./lua/overdue.lua', import.meta.url),
   keys: [],
-  args: { limit: 'number' },
+  args: { limit: 'number', looks: 'number' },
   reply: (raw) => {
-    const [next, suspects] = z.tuple([z.string(), z.array(z.string())]).parse(raw);
-    return { nextSeconds: next === '' ? undefined : Number(next), suspects };
+    const [next, suspects, blind] = z.tuple([z.string(), z.array(z.string()), z.string()]).parse(raw);
+    return { nextSeconds: next === '' ? undefined : Number(next), suspects, blindMs: Number(blind) * 1000 };
   },
 });
 export const reconcile = defineScript({
@@ -205,6 +211,12 @@ export const page = defineScript({
   keys: ['index'],
   args: { score: 'string', member: 'string', count: 'number' },
   reply: words,
+});
+export const reindex = defineScript({
+  file: new URL('./lua/reindex.lua', import.meta.url),
+  keys: [],
+  args: { tasks: 'json' },
+  reply: (raw) => z.int().parse(raw),
 });
 export const drifted = defineScript({
   file: new URL('./lua/drifted.lua', import.meta.url),

@@ -103,9 +103,7 @@ export class TaskViews {
     return found;
   }
 
-  /** Every task, in the order of its id. */
-  async rows(ids?: readonly string[]): Promise<TaskRow[]> {
-    const wanted = ids ?? (await this.#store.ids());
+  async rows(wanted: readonly string[]): Promise<TaskRow[]> {
     const [records, tasks, standings] = await Promise.all([
       this.#store.records(wanted, ROW),
       this.tasks(wanted),

@@ -12,8 +12,9 @@ import { Overdue } from './overdue.ts';
 import { Pauses } from './pauses.ts';
 import type { PriorityOrder } from './priority.ts';
 import { restOf } from './result.ts';
-import { admit, amend, cancel, judge, reopen } from './scripts.ts';
+import { admit, amend, cancel, judge, number, reopen } from './scripts.ts';
 import type { Task, TaskContent, TaskId } from './task.ts';
+import { TaskEdges } from './task-edges.ts';
 import type { GraphTask, KnownTask, Placing } from './task-graph.ts';
 import { type Changed, inOrder, type Judged, TaskJudge } from './task-judge.ts';
 import { TaskPages } from './task-pages.ts';
@@ -56,6 +57,7 @@ export class Tasks implements TaskSink {
   readonly work: Work;
   readonly views: TaskViews;
   readonly pages: TaskPages;
+  readonly edges: TaskEdges;
   readonly outbox: Outbox;
   readonly pauses: Pauses;
   readonly overdue: Overdue;
@@ -77,6 +79,7 @@ export class Tasks implements TaskSink {
     this.work = new Work({ store: this.store, locks, limits, ledger: this.ledger });
     this.views = new TaskViews(this.store);
     this.pages = new TaskPages(this.store, this.views);
+    this.edges = new TaskEdges(this.store);
     this.outbox = new Outbox({ connection, keys: this.store.keys });
     this.pauses = new Pauses(this.store);
     const wanted = () => limits().priorityOrder;
@@ -90,13 +93,12 @@ export class Tasks implements TaskSink {
   }
 
   async admit(admissions: readonly Admission[]): Promise<void> {
-    const { connection, keys } = this.store;
     const known = await this.store.known(admissions.map(({ task }) => task.task_id));
     const fresh = admissions.filter(({ task }) => !known.has(task.task_id));
     if (fresh.length === 0) return;
     const judged = await this.#judge.judge(fresh.map((one) => ({ after: graphTask(one) })));
     const born = Math.floor(this.#options.clock.now() / 1000);
-    const last = await connection.commands.hincrby(keys.taskCounts(), 'seq', fresh.length);
+    const last = await this.store.scripts.run(number, {}, { count: fresh.length });
     const defaultTimeout = await this.#options.defaultTimeout();
     const open = fresh.filter(({ phase, isDraft }) => phase === 'open' && !isDraft).map(({ task }) => task);
     const passages = await this.#gate.judge(open, judged.waitingFor);

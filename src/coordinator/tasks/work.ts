@@ -132,7 +132,9 @@ export class Work {
   /** Renews the task's lock, its resources and the place in the agent's capacity, together or not at all. */
   async heartbeat(lease: LeaseRef): Promise<ReportOutcome> {
     const { store, locks } = this.#options;
-    const args = { ...this.#named(lease), ...(await locks.renewal()) };
+    const renewal = await locks.renewal();
+    const anew = { lease_us: renewal.extend_us, lease_class: 'process', hold_us: 0, purpose: 'task' };
+    const args = { ...this.#named(lease), ...renewal, ...anew };
     const reply = await this.#again(() => store.scripts.run(beat, {}, args));
     if (reply[0] === 'EXTENDED') return { outcome: 'noted', expiresAt: reply[1] as string };
     return reply[0] === 'LATE' ? late(reply) : UNKNOWN;

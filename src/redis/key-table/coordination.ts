@@ -224,6 +224,16 @@ export const COORDINATION_KEYS = {
     from: 'additive',
     holds: 'tasks that are worked on, by when to look whether their lease still lives',
   },
+  leasesLookedAt: {
+    pattern: '<project>:coord:looked-at',
+    slot: 'project',
+    type: 'string',
+    ttl: { kind: 'none' },
+    room: 'tasks',
+    from: 'additive',
+    holds:
+      'when leases were last looked after, in µs, to some seconds: so that a daemon knows at its start how long nobody did',
+  },
   agentClaims: {
     pattern: '<project>:coord:claims:<agent>',
     slot: 'project',

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
 import { ReeveError } from '../../../src/errors.ts';
+import { everything } from '../../support/everything.ts';
 import { type RedisProcess, runRedis } from '../../support/redis-process.ts';
 import { until } from '../../support/until.ts';
 import { complaints, mustBeSound } from './invariants.ts';
@@ -40,14 +41,6 @@ beforeEach(async () => {
 });
 afterEach(() => mustBeSound(room));
 
-/** All there is, to the byte. */
-async function everything(): Promise<unknown> {
-  const keys = (await plain.keys('*')).sort();
-  return Promise.all(
-    keys.map(async (key) => [key, (await plain.dumpBuffer(key))?.toString('hex'), await plain.type(key)]),
-  );
-}
-
 /** Every verb about a lock that ann holds, bob waits for, and whose like is free. */
 const VERBS: readonly [string, () => Promise<unknown>][] = [
   ['a free lock is not granted', () => ask('cyd', OTHER)],
@@ -80,14 +73,14 @@ describe.each([
 ])('on a server that answers $trouble', ({ trouble, begin, end }) => {
   test.each(VERBS)('%s, nothing is half written, and the error is a typed one', async (_, verb) => {
     await aScene();
-    const before = await everything();
+    const before = await everything(plain);
     await begin();
     try {
       await expect(verb()).rejects.toMatchObject({
         code: 'REDIS_UNAVAILABLE',
         message: expect.stringContaining(trouble),
       });
-      expect(await everything()).toEqual(before);
+      expect(await everything(plain)).toEqual(before);
     } finally {
       await end();
     }

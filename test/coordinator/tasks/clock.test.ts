@@ -82,6 +82,55 @@ describe('a daemon that was cut off from Redis for longer than leases last', () 
     expect(await room.client.hget(room.keys.taskRecord('B'), 'attempts')).toBe('1');
   });
 
+  test('takes nobody’s task before they had time to speak again, a model more of it than a process', async () => {
+    await room.add('A', 'B');
+    const daemon = aDaemon();
+    await daemon.dueOnce();
+    await room.tasks.work.claim({ agent: 'ann', leaseClass: 'process' });
+    await room.tasks.work.claim({ agent: 'ben', leaseClass: 'agent' });
+    await clock.advance(HOUR_MS);
+    room.shift(HOUR_MS);
+    const lost: string[][] = [];
+    for (let half = 0; half < 10; half++) {
+      lost.push([...(await daemon.dueOnce()).lost]);
+      await clock.advance(15_000);
+    }
+    expect(lost).toEqual([[], [], ['A'], [], [], [], [], [], ['B'], []]);
+  });
+
+  test('hears of a beat, and the lease goes on', async () => {
+    await room.add('A');
+    const daemon = aDaemon();
+    await daemon.dueOnce();
+    await room.tasks.work.claim({ agent: 'ann', leaseClass: 'process' });
+    await clock.advance(60_000);
+    room.shift(60_000);
+    expect(await daemon.dueOnce()).toMatchObject({ lost: [] });
+    expect(await room.tasks.work.heartbeat({ task: 'A', agent: 'ann' })).toMatchObject({ outcome: 'noted' });
+    await clock.advance(10_000);
+    await daemon.dueOnce();
+    await clock.advance(10_000);
+    await daemon.dueOnce();
+    await clock.advance(10_000);
+    expect(await daemon.dueOnce()).toMatchObject({ lost: [] });
+  });
+
+  test('is also one that was not there at all', async () => {
+    await room.add('A', 'B');
+    await aDaemon().dueOnce();
+    await room.tasks.work.claim({ agent: 'ann', leaseClass: 'process' });
+    room.shift(60_000);
+    const next = aDaemon();
+    expect(await next.dueOnce()).toMatchObject({ lost: [] });
+    await clock.advance(15_000);
+    expect(await next.dueOnce()).toMatchObject({ lost: [] });
+    await clock.advance(15_000);
+    expect(await next.dueOnce()).toMatchObject({ lost: ['A'] });
+    await room.tasks.work.claim({ agent: 'ben', leaseClass: 'process' });
+    room.shift(31_000);
+    expect(await next.dueOnce()).toMatchObject({ lost: ['A'] });
+  });
+
   test('is the only one that waits: another that was there judges as ever', async () => {
     await room.add('A');
     const [cut, there] = [aDaemon(), aDaemon()];

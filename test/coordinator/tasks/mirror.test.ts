@@ -73,7 +73,7 @@ test('an emptied queue is an empty list', async () => {
   expect(await room.client.exists('task:queue:pending')).toBe(0);
 });
 
-test('what others write there, and what has no event, is put right by the next round over all', async () => {
+test('what others write there, and what has no event, is put right by the next look at it', async () => {
   await room.add('A');
   await follow();
   await room.client.hset('task:status:A', 'status', 'completed', 'mine', 'yes');
@@ -84,6 +84,35 @@ test('what others write there, and what has no event, is put right by the next r
   expect(await status('A')).not.toHaveProperty('mine');
   expect(await status('A')).toMatchObject({ status: 'pending' });
   expect(await pending()).toEqual(['A']);
+});
+
+test('a look is a slice of all tasks, and writes nothing where nothing is wrong', async () => {
+  await room.add(...Array.from({ length: 1_200 }, (_, at) => `T-${at}`));
+  mirror = mirrorOf(room);
+  const first = [await mirror.once(), await mirror.once(), await mirror.once(), await mirror.once()];
+  expect(first).toEqual([500, 500, 200, 0]);
+  expect(await status('T-1199')).toMatchObject({ status: 'pending' });
+  await room.client.hset('task:status:T-700', 'status', 'completed');
+  await room.client.config('RESETSTAT');
+  const later: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    now += 5_000;
+    later.push(await mirror.once());
+  }
+  expect(later).toEqual([500, 500, 200]);
+  expect(await status('T-700')).toMatchObject({ status: 'pending' });
+  expect(await room.client.info('commandstats')).toMatch(/cmdstat_hset:calls=1,/);
+});
+
+test('what was not copied because Redis was full is copied next', async () => {
+  await room.add('A');
+  await follow();
+  await room.tasks.work.claim({ agent: 'ann' });
+  await room.client.config('SET', 'maxmemory', '1');
+  await expect(follow()).rejects.toThrow(/memory|OOM/i);
+  await room.client.config('SET', 'maxmemory', '0');
+  expect(await mirror.once()).toBe(1);
+  expect(await status('A')).toMatchObject({ status: 'assigned' });
 });
 
 test('an event that anybody wrote, about anything, does no harm', async () => {

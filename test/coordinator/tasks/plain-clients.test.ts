@@ -2,9 +2,11 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { TaskFunctions } from '../../../src/coordinator/tasks/functions.ts';
 import { Reconciler } from '../../../src/coordinator/tasks/reconcile.ts';
 import { silentLog } from '../../../src/log.ts';
 import { type FoundProgram, findRedisCli } from '../../support/redis-cli.ts';
+import { until } from '../../support/until.ts';
 import { aTaskRoom, expectSound, type TaskRoom, USUAL } from './room.ts';
 
 const run = promisify(execFile);
@@ -91,6 +93,49 @@ test('a claim does not hand out what a plain client has just popped, even before
   expect(await room.status('A')).toBe('assigned');
 });
 
+test('one that blocks on the list gets what becomes ready, beside others that claim and pop, and each task goes to one', async () => {
+  const functions = new TaskFunctions({
+    store: room.tasks.store,
+    locks: room.locks,
+    keyspace: room.keyspace,
+    limits: () => room.limits,
+    context: () => ({ shift_us: 0, keep: 1_000, source: 'test' }),
+    version: 'test',
+    clock: systemClock,
+    log: silentLog,
+  });
+  await functions.once();
+  const blocked = shell('redis-cli BRPOP odyssey:task:queue 20 | tail -1');
+  await until('it waits', async () => (await room.client.info('clients')).includes('blocked_clients:1'));
+  await room.add('A', 'B', 'C', 'D');
+  const others = [
+    shell('redis-cli RPOP odyssey:task:queue'),
+    shell('redis-cli -e FCALL odyssey_claim 0 ann | head -1'),
+    room.tasks.work.claim({ agent: 'ben' }).then((found) => (found.outcome === 'claimed' ? found.task.task_id : '')),
+  ];
+  const got = await Promise.all([blocked, ...others]);
+  expect(got.toSorted()).toEqual(['A', 'B', 'C', 'D']);
+  expect((await reconciler.once()).thrownOut).toEqual([]);
+  expect(await room.tasks.views.progress()).toMatchObject({ total: 4, in_progress: 4, pending: 0 });
+});
+
+test.each([
+  ['no JSON', 'made it', { notes: 'made it' }],
+  ['JSON, but no result', '[1, 2]', { notes: '[1, 2]' }],
+  ['that of another task', '{"task_id":"B","agent_id":"eve","notes":"ok"}', { agent_id: 'raw.A', notes: 'ok' }],
+  ['of the wrong types', '{"notes":5,"files_modified":"x"}', { notes: '{"notes":5,"files_modified":"x"}' }],
+  ['no text in any encoding', Buffer.from([0x6f, 0x6b, 0xff, 0xfe]), { notes: 'ok\ufffd\ufffd' }],
+  ['20 MB long', 'x'.repeat(20e6), { notes: 'x'.repeat(100_000) }],
+])('a result that is %s counts as one, with what can be kept of it', async (_, said, kept) => {
+  await room.add('A');
+  expect(await room.plain.rpop(room.keys.taskQueue())).toBe('A');
+  await room.plain.set(room.keys.taskResult('A'), said);
+  await room.plain.set(room.keys.taskStatus('A'), 'completed');
+  expect(await reconciler.once()).toMatchObject({ adopted: ['A completed'] });
+  const result = JSON.parse((await room.client.get(room.keys.taskResult('A'))) ?? '');
+  expect(result).toMatchObject({ task_id: 'A', files_modified: [], errors: [], ...kept });
+});
+
 test('one that has said it works is trusted longer, and may finish late', async () => {
   await room.add('A');
   await shell(PATTERN_1);
@@ -110,9 +155,10 @@ redis-cli HINCRBY odyssey:progress in_progress -1 >/dev/null
 redis-cli HINCRBY odyssey:progress failed 1 >/dev/null
 redis-cli SET odyssey:task:TASK-042:result '{"task_id":"TASK-042","errors":["Prisma schema validation failed: ..."]}' >/dev/null`);
   expect(await reconciler.once()).toMatchObject({ adopted: ['TASK-042 failed'] });
-  expect(await room.tasks.views.rows()).toMatchObject([
+  expect(await room.tasks.views.rows(await room.tasks.store.ids())).toMatchObject([
     { station: 'waiting', attempts: 1, because: 'Prisma schema validation failed' },
   ]);
+  expect(await room.tasks.views.errors(10)).toEqual(['TASK-042: Prisma schema validation failed']);
 });
 
 test('what a plain client writes about the work of another is not believed, and put right', async () => {

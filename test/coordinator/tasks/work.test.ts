@@ -163,6 +163,36 @@ describe('a completion', () => {
     ]);
   });
 
+  test('after a failure, and a failure after it, move nothing: the first word of a lease ends it', async () => {
+    await room.add('A', 'B');
+    const { lease } = await next('ann');
+    const ann = { task: 'A', agent: 'ann', lockId: lease.lock_id };
+    expect(await room.tasks.work.fail(ann, { error: 'boom' })).toMatchObject({ outcome: 'retry' });
+    expect(await room.tasks.work.complete(ann, { notes: 'it works after all' })).toMatchObject({ outcome: 'late' });
+    expect((await room.tasks.views.detail('A'))?.late_results).toMatchObject([{ notes: 'it works after all' }]);
+    expect(await room.status('A')).toBe('blocked');
+    const second = await next('ann');
+    const again = { task: 'B', agent: 'ann', lockId: second.lease.lock_id };
+    expect(await room.tasks.work.complete(again)).toMatchObject({ outcome: 'completed' });
+    expect(await room.tasks.work.fail(again, { error: 'boom' })).toMatchObject({ outcome: 'already' });
+    expect(await room.status('B')).toBe('completed');
+  });
+
+  test('by another name, or under a token that is not the one of the lease, is kept beside', async () => {
+    await room.add('A');
+    const { lease } = await next('ann');
+    const { lock_id: lockId, fencing_token: token } = lease;
+    expect(await room.tasks.work.complete({ task: 'A', agent: 'ben', lockId, token })).toMatchObject({
+      outcome: 'late',
+    });
+    expect(await room.tasks.work.complete({ task: 'A', agent: 'ann', lockId, token: '7' })).toMatchObject({
+      outcome: 'late',
+    });
+    expect(await room.tasks.work.complete({ task: 'A', agent: 'ann', lockId, token })).toMatchObject({
+      outcome: 'completed',
+    });
+  });
+
   test('of a task that nobody claimed is not believed', async () => {
     await room.add('A');
     expect(await room.tasks.work.complete({ task: 'A', agent: 'ann' })).toMatchObject({

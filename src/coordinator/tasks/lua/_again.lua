@@ -1,6 +1,7 @@
 -- A task that had ended is to be done after all: it passes the gate anew, and those that have not begun wait for it again.
 -- One that runs goes on; it waits only if it comes back unfinished.
 -- @include _review.lua
+-- @include _edges.lua
 
 local function wait_again(task)
   for _, id in ipairs(redis.call('SMEMBERS', key.dependents(task))) do
@@ -23,6 +24,6 @@ local function bring_back(t, is_gated, by, reason)
   redis.call('ZREM', key.deadTasks(), t.task)
   wait_again(t.task)
   for _, id in ipairs(public('SMEMBERS', key.taskDependencies(t.task))) do
-    if redis.call('HGET', key.taskRecord(id), 'status') ~= 'completed' then redis.call('SADD', key.openDependencies(t.task), id) end
+    if waits_for(t.if_failed, id) then redis.call('SADD', key.openDependencies(t.task), id) end
   end
 end

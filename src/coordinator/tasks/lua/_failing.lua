@@ -18,6 +18,11 @@ local function fail_for_good(t, from, result, reason, payload)
   say(result == 'cancelled' and 'task_cancelled' or 'task_failed', t, t.agent, payload, result == 'cancelled' and 'cancelled' or 'failed')
 end
 
+local function fail_with(t, cause)
+  local reason = 'its dependency ' .. cause .. ' failed'
+  fail_for_good(t, redis.call('GET', key.taskState(t.ade)) or 'APPROVED', 'failure', reason, '{"reason":' .. quoted(reason) .. '}')
+end
+
 -- The policy is that of the task that waits: block (nothing happens), skip (do without) or fail (with it, and so on).
 local function fall_out(task)
   local failing, at = { task }, 1
@@ -35,11 +40,21 @@ local function fall_out(task)
       elseif policy == 'fail' then
         local t = load(id)
         if t.status == 'blocked' or t.status == 'pending' then
-          local reason = 'its dependency ' .. cause .. ' failed'
-          fail_for_good(t, redis.call('GET', key.taskState(t.ade)) or 'APPROVED', 'failure', reason, '{"reason":' .. quoted(reason) .. '}')
+          fail_with(t, cause)
           failing[#failing + 1] = id
         end
       end
+    end
+  end
+end
+
+-- The same for a task that comes to wait for what had failed before.
+local function fall_with(t, deps)
+  if t.if_failed ~= 'fail' or t.status ~= 'blocked' and t.status ~= 'pending' then return end
+  for _, need in ipairs(deps) do
+    if redis.call('HGET', key.taskRecord(need), 'status') == 'failed' then
+      fail_with(t, need)
+      return fall_out(t.task)
     end
   end
 end
@@ -56,8 +71,11 @@ local function reject(t, from, reason, by)
   fall_out(t.task)
 end
 
-local function log_error(task, text)
-  public('LPUSH', key.errorList(), task .. ': ' .. text)
+-- A plain client that reported it as the contract says has written it there already.
+local function log_error(task, text, by)
+  local line = task .. ': ' .. text
+  if string.sub(by, 1, 4) == 'raw.' and public('LPOS', key.errorList(), line, 'MAXLEN', 100) then return end
+  public('LPUSH', key.errorList(), line)
   redis.call('LTRIM', key.errorList(), 0, 999)
 end
 

@@ -6,6 +6,8 @@
 -- Outcome: the ids that were new
 -- @include _take.lua
 -- @include _indexes.lua
+-- @include _failing.lua
+-- @include _edges.lua
 
 local ADE_SECONDS, TWO_32 = 7776000, 4294967296
 local STATE = { open = 'APPROVED', running = 'APPROVED', completed = 'COMPLETED', failed = 'CANCELLED', cancelled = 'CANCELLED' }
@@ -45,7 +47,7 @@ local function write_edges(given)
   local open = key.openDependencies(given.id)
   for _, need in ipairs(given.deps) do
     redis.call('SADD', key.dependents(need), given.id)
-    if redis.call('HGET', key.taskRecord(need), 'status') ~= 'completed' then redis.call('SADD', open, need) end
+    if waits_for(given.if_failed, need) then redis.call('SADD', open, need) end
   end
 end
 
@@ -101,8 +103,10 @@ for _, given in ipairs(args.tasks) do
     new[#new + 1] = given.id
     local is_open = given.phase == 'open' or given.phase == 'running'
     if given.phase == 'completed' then release_dependents(given.id)
+    elseif not is_open then fall_out(given.id)
     elseif is_open and not (t.quarantine == '' and given.draft ~= 1 and resume(t)) then
       if given.phase == 'running' and t.quarantine == '' then infer(t, given.agent, 'in_progress', args.lease_us) else settle(t) end
+      fall_with(t, given.deps)
     end
   end
 end

@@ -3,12 +3,13 @@
 --   args.changes    list of: id, and any of rank, lane, requires, claims, if_failed, timeout, parent, wants, found_by, data, meta, config, deps,
 --                    complaint, quarantine, aside; config_hash and editor with config; gate 1: it must be asked for since
 -- Outcome: the ids that are known
--- @include _review.lua
+-- @include _failing.lua
 -- @include _indexes.lua
+-- @include _edges.lua
 
 local TWO_32 = 4294967296
 
-local function rewire(id, deps)
+local function rewire(id, deps, if_failed)
   local wanted = {}
   for _, need in ipairs(deps) do wanted[need] = true end
   for _, need in ipairs(public('SMEMBERS', key.taskDependencies(id))) do
@@ -21,8 +22,15 @@ local function rewire(id, deps)
   for _, need in ipairs(deps) do
     if public('SADD', key.taskDependencies(id), need) == 1 then
       redis.call('SADD', key.dependents(need), id)
-      if redis.call('HGET', key.taskRecord(need), 'status') ~= 'completed' then redis.call('SADD', key.openDependencies(id), need) end
+      if waits_for(if_failed, need) then redis.call('SADD', key.openDependencies(id), need) end
     end
+  end
+end
+
+-- Another policy counts for what has failed already, too.
+local function wait_anew(t)
+  for _, need in ipairs(public('SMEMBERS', key.taskDependencies(t.task))) do
+    redis.call(waits_for(t.if_failed, need) and 'SADD' or 'SREM', key.openDependencies(t.task), need)
   end
 end
 
@@ -78,11 +86,13 @@ for _, change in ipairs(args.changes) do
       regate(t, change)
     end
     if change.deps then
-      rewire(t.task, change.deps)
+      rewire(t.task, change.deps, t.if_failed)
       wired = true
     end
+    if change.if_failed then wait_anew(t) end
     rescore(t, change)
-    if t.status == 'blocked' or t.status == 'pending' and (t.moved or change.deps or change.quarantine or change.aside) then settle(t) end
+    if t.status == 'blocked' or t.status == 'pending' and (t.moved or change.deps or change.if_failed or change.quarantine or change.aside) then settle(t) end
+    if change.deps or change.if_failed then fall_with(t, public('SMEMBERS', key.taskDependencies(t.task))) end
     if change.data then say('task_amended', t, '') end
   end
 end

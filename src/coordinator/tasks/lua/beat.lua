@@ -1,10 +1,13 @@
--- Renew the lease of a task: its lock, the locks of what it works on and the place of its agent, together or not at all.
+-- Renew the lease of a task: its lock, the locks of what it works on and the place of its agent, together or not at all. One that has
+-- ended unnoticed stands again, if nobody else has had any of it since: the task is its holder's until it is taken back.
 --   args.task, args.agent, args.lock_id, args.token    the lease; lock_id and token may be empty for one who has only its name
 --   args.extend_us, args.extend_agent_us               how long from now, by the class of the lease
+--   args.lease_us, args.lease_class, args.hold_us, args.purpose    as for any lock; the class is that of the lease
 -- Outcomes: EXTENDED expires_at heartbeats · LATE status agent · UNKNOWN
 -- @include _task.lua
 -- @include ../../locks/lua/_holders.lua
 -- @include ../../locks/lua/_renew.lua
+-- @include _revive.lua
 
 local t = load(args.task)
 if not t then return { 'UNKNOWN' } end
@@ -24,7 +27,7 @@ local function lease_items(t)
     local is_own = true
     if t.parent ~= '' then
       read_holders(item)
-      is_own = grant_of(item, t.lock_id) ~= nil
+      is_own = grant_of(item, t.lock_id) ~= nil or was_mine(item, t.lock_id)
       item.holders = {}
     end
     if is_own then kept[#kept + 1] = item end
@@ -39,7 +42,10 @@ local function renew(t)
   -- A place has no class of its own, and its end counts the grace in.
   local class = redis.call('HGET', key.taskRecord(t.task), 'lease_class')
   args.extend_us = class == 'agent' and args.extend_agent_us + args.grace_us or extend_us
-  return renew_all(lease_items(t))
+  local items = lease_items(t)
+  local renewed = renew_all(items)
+  if renewed[1] ~= 'LOST' or not revive(t, items) then return renewed end
+  return renew_all(items)
 end
 
 local renewed = renew(t)

@@ -23,7 +23,7 @@ because = text
 local SPENDS = { task = true, lost = true, timeout = true }
 local EVENT = { lost = 'lease_lost', unheard = 'lease_lost', timeout = 'task_timeout', cancelled = 'task_dropped' }
 end_work(t)
-log_error(t.task, text)
+log_error(t.task, text, agent)
 if class == 'timeout' then redis.call('HSET', key.taskExecution(t.ade), 'result', 'timeout', 'completed_at', now_text) end
 redis.call('HSET', key.taskExecution(t.ade), 'error', text, 'error_details', '{"class":"' .. class .. '","attempt":' .. t.attempts + 1
   .. ',"agent_id":' .. quoted(agent) .. ',"at":"' .. now_text .. '"}')

@@ -133,7 +133,8 @@ local function not_yours(said, reply)
 end
 
 local function beat(said)
-  local reply = call.beat(with(common(said), { extend_us = terms.extend.process, extend_agent_us = terms.extend.agent }))
+  local reply = call.beat(with(common(said), { extend_us = terms.extend.process, extend_agent_us = terms.extend.agent,
+    lease_us = terms.extend.process, lease_class = 'process', hold_us = 0, purpose = 'task' }))
   return reply[1] == 'EXTENDED' and reply[2] or not_yours(said, reply)
 end
 

@@ -1,20 +1,32 @@
 -- Copy what the queue says to where plain readers of the older names look for it. Read and written in one step: of two daemons
--- that do so at once, none can put an older word over a newer.
+-- that do so at once, none can put an older word over a newer. What is right already is left alone.
 --   args.tasks    ids
 --   args.queue    1: the list, too
 -- Outcome: how many tasks were there
 -- @include _task.lua
 
+local NINETY_DAYS, RENEWED_AT = 7776000, 3888000
+
+local function says(mirror, id, v)
+  if redis.call('TYPE', mirror).ok ~= 'hash' or redis.call('HLEN', mirror) ~= 6 then return false end
+  local is = redis.call('HMGET', mirror, 'task_id', 'status', 'agent_id', 'attempts', 'reason', 'updated_at')
+  return is[1] == id and is[2] == v[1] and is[3] == (v[2] or '') and is[4] == (v[3] or '0') and is[5] == (v[4] or '') and is[6]
+end
+
 local found = 0
 for _, id in ipairs(args.tasks) do
   local mirror = key.mirrorStatus(args.head .. id)
   local v = redis.call('HMGET', key.taskRecord(id), 'status', 'agent', 'attempts', 'reason')
-  redis.call('DEL', mirror)
-  if v[1] then
+  if not v[1] then
+    redis.call('DEL', mirror)
+  else
     found = found + 1
-    redis.call('HSET', mirror, 'task_id', id, 'status', v[1], 'agent_id', v[2] or '', 'attempts', v[3] or 0, 'reason', v[4] or '',
-      'updated_at', now_text)
-    redis.call('EXPIRE', mirror, 7776000)
+    if not says(mirror, id, v) then
+      redis.call('DEL', mirror)
+      redis.call('HSET', mirror, 'task_id', id, 'status', v[1], 'agent_id', v[2] or '', 'attempts', v[3] or 0, 'reason', v[4] or '',
+        'updated_at', now_text)
+    end
+    if redis.call('TTL', mirror) < RENEWED_AT then redis.call('EXPIRE', mirror, NINETY_DAYS) end
   end
 end
 if args.queue == 1 and redis.call('COPY', key.taskQueue(), key.mirrorQueue(), 'REPLACE') == 0 then redis.call('DEL', key.mirrorQueue()) end
