@@ -54,7 +54,8 @@ export const picturing = (approvals: Approvals): Service =>
     return undefined;
   });
 
-/** Somebody who is asked may have to be reminded soon. */
+/** Somebody who is asked may have to be reminded soon; who lost a role may have agreed to what is open. */
+const HURRIED = ['approval:requested', 'approval:rights_changed'];
 const LOOK_SECONDS = 1;
 
 /** Keeps nothing standing before the gate that somebody could be asked about. */
@@ -99,7 +100,7 @@ export function createApprovalRooms(options: ApprovalRoomsOptions): ApprovalRoom
   const { timekeeper, escalation } = approvals;
   const approval_timeout = approvalTimeout({ store: tasks.store, timekeeper, escalation, log });
   const wake = ({ event }: ReeveEvent, jobs: Jobs) => {
-    if (event === 'approval:requested') jobs.hurry('approval_timeout', { inSeconds: LOOK_SECONDS });
+    if (HURRIED.includes(event)) jobs.hurry('approval_timeout', { inSeconds: LOOK_SECONDS });
   };
   return {
     approvals,

@@ -3,6 +3,7 @@ import { asking, createApprovalRooms, picturing } from './approval-rooms.ts';
 import { explainApprovals } from './approvals/explain-approvals.ts';
 import { archiveJob } from './archive/archive-job.ts';
 import { Archivist } from './archive/archivist.ts';
+import { Renewal } from './archive/renewal.ts';
 import { TaskArchive } from './archive/task-archive.ts';
 import { sourceDependencies } from './asset-dependency.ts';
 import { createAssetRooms } from './asset-rooms.ts';
@@ -169,7 +170,8 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   const archive = new TaskArchive({ store, project: tasks.store.project });
   const afterDays = () => loaded().config.tasks.archiveAfterDays;
   const archivist = new Archivist({ tasks: tasks.store, archive, clock, afterDays });
-  const archiving = archiveJob({ tasks: tasks.store, archivist, log: log.child('archive') });
+  const renewal = new Renewal({ tasks: tasks.store, clock });
+  const archiving = archiveJob({ tasks: tasks.store, archivist, renewal, log: log.child('archive') });
 
   // In Cluster mode tasks, and with them approvals, are not served.
   const timed = spelling.mode === 'cluster' ? {} : { ...gate.handlers, archive: archiving };

@@ -33,7 +33,7 @@ export interface IdentityRooms {
 /** Who there is, and who is in. */
 export function createIdentityRooms(options: IdentityRoomsOptions): IdentityRooms {
   const { store, connection, keys, scripts, clock, log, service, rights } = options;
-  const sessions = new Sessions({ connection, keys, scripts, clock });
+  const sessions = new Sessions({ connection, keys, scripts, store, clock, service });
   const users = new Users({
     store,
     clock,

@@ -5,12 +5,12 @@ import { type Delegation, route } from './delegation.ts';
 import type { DelegationStore } from './delegation-store.ts';
 import type { ApprovalDesk } from './desk.ts';
 import { whyNot } from './eligibility.ts';
-import { type NextStep, nextStep, rungsAbove } from './ladder.ts';
+import { colleaguesOf, type NextStep, nextStep, type Rung, rungsAbove } from './ladder.ts';
 import { withoutFollowers } from './need.ts';
 import { canReview, goesBy, type People, type Person } from './people.ts';
 import type { Petition } from './policy.ts';
 import { type ApprovalRequest, needsSchema } from './request.ts';
-import { handOver } from './scripts.ts';
+import { handOver, lapse } from './scripts.ts';
 import { type Terms, termArgs } from './terms.ts';
 import { makersOf, submittedAt } from './written-task.ts';
 
@@ -60,6 +60,16 @@ export class Escalation {
     return this.#handOver(approval, 'reassign', (one) => this.#unfitness(one));
   }
 
+  /**
+   * Takes the votes of those who lost the right to them out of the count of a task, by its id under `ade:`. Answers with their
+   * questions, which are open again.
+   */
+  async recount(task: string): Promise<readonly string[]> {
+    const { tasks, terms } = this.#options;
+    const args = { ...tasks.store.common(), ...termArgs(await terms()), by: 'system', task };
+    return tasks.store.scripts.run(lapse, {}, args);
+  }
+
   /** What will happen when it is due, in words. */
   async outlook(request: ApprovalRequest): Promise<string> {
     const one = await this.#read(request);
@@ -100,8 +110,10 @@ export class Escalation {
       .filter(({ status }) => ASKED.includes(status))
       .map(({ reviewer_id, status, tier }) => ({ reviewer: reviewer_id, isOpen: status === 'PENDING', tier }));
     const needs = withoutFollowers(needsSchema.parse(JSON.parse(before)), asked);
-    const rungs = rungsAbove(subject, climb).filter(({ person }) => !goesBy(person, request.reviewer_id));
-    return nextStep({ kind, reviewer: request.reviewer_id, rungs, needs, others });
+    const isOther = ({ person }: Rung) => !goesBy(person, request.reviewer_id);
+    const rungs = rungsAbove(subject, climb).filter(isOther);
+    const colleagues = colleaguesOf(request.reviewer_id, needs, climb).filter(isOther);
+    return nextStep({ kind, reviewer: request.reviewer_id, rungs, colleagues, needs, others });
   }
 
   async #run({ request, before, terms }: Case, kind: Kind, step: NextStep, why: string): Promise<readonly string[]> {

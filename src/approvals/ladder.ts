@@ -6,7 +6,7 @@ import type { Petition } from './policy.ts';
 /** One who could answer instead, and why just that one. */
 export interface Rung {
   readonly person: Person;
-  readonly as: 'delegate' | 'manager' | 'on call';
+  readonly as: 'delegate' | 'manager' | 'on call' | 'colleague';
 }
 
 export interface Climb {
@@ -35,6 +35,21 @@ export function rungsAbove(somebody: string, climb: Climb): Rung[] {
   return all.filter(({ person }, at) => all.findIndex((one) => one.person.id === person.id) === at);
 }
 
+/** Others whom a policy that this one was asked for means as well: they came, or came to the role, after the question. */
+export function colleaguesOf(somebody: string, needs: readonly Need[], { people, makers }: Climb): Rung[] {
+  const places = needs.filter(({ voters }) => voters.includes(somebody));
+  const isMeant = (person: Person) => places.some(({ roles }) => hasRole(person, rolesAskedFor(roles, somebody)));
+  return people
+    .filter((person) => isAble(person, makers) && isMeant(person))
+    .map((person): Rung => ({ person, as: 'colleague' }));
+}
+
+/** Those for which somebody was asked, where it was for some of them. */
+function rolesAskedFor(roles: Need['roles'], somebody: string): string[] {
+  const own = roles.filter(({ voters }) => voters.includes(somebody));
+  return (own.length > 0 ? own : roles).map(({ role }) => role);
+}
+
 /** Who can do something with a question: a person who is here, reviews, and did not make it. */
 const isAble = (person: Person, makers: readonly string[]): boolean =>
   canReview(person) && hasRole(person, []) && !makers.some((maker) => goesBy(person, maker));
@@ -61,6 +76,8 @@ export interface Situation {
   readonly kind: 'escalate' | 'reassign';
   readonly reviewer: string;
   readonly rungs: readonly Rung[];
+  /** Asked only in the place of one who cannot answer any more, where nobody is above and the others would not be enough. */
+  readonly colleagues: readonly Rung[];
   readonly needs: readonly Need[];
   /** Everybody else. */
   readonly others: readonly AskedAlready[];
@@ -73,10 +90,11 @@ export type NextStep =
 
 /**
  * What happens to a question that is not answered. The next one up who was not asked yet is asked; a question is let go if
- * somebody above has it already and enough others are left; and if there is nobody it stays. Whoever takes a place is
+ * somebody above has it already and enough others are left; of one who cannot answer any more a
+ * colleague is asked who came since; and if there is nobody it stays. Whoever takes a place is
  * new to the task, so that a quorum is never less people than it was.
  */
-export function nextStep({ kind, reviewer, rungs, needs, others }: Situation): NextStep {
+export function nextStep({ kind, reviewer, rungs, colleagues, needs, others }: Situation): NextStep {
   const rest = needs.map((need) => without(need, reviewer));
   const known = ({ person }: Rung) => others.find((one) => goesBy(person, one.reviewer));
   const isAboveAsked = rungs.some((rung) => {
@@ -84,11 +102,14 @@ export function nextStep({ kind, reviewer, rungs, needs, others }: Situation): N
     return other?.isOpen === true && other.tier > 0;
   });
   if (kind === 'escalate' && isAboveAsked && allCanBeMet(rest)) return { outcome: 'close', needs: rest };
-  const rung = rungs.find((one) => known(one) === undefined);
-  if (rung) {
+  const ask = (rung: Rung): NextStep => {
     const asStandIn = rung.as !== 'delegate';
     return { outcome: 'ask', rung, needs: inPlaceOf(needs, reviewer, rung.person.id, { asStandIn }) };
-  }
-  if (kind === 'reassign' && allCanBeMet(rest)) return { outcome: 'close', needs: rest };
-  return { outcome: 'stay', needs };
+  };
+  const rung = rungs.find((one) => known(one) === undefined);
+  if (rung) return ask(rung);
+  if (kind === 'escalate') return { outcome: 'stay', needs };
+  if (allCanBeMet(rest)) return { outcome: 'close', needs: rest };
+  const colleague = colleagues.find((one) => known(one) === undefined);
+  return colleague ? ask(colleague) : { outcome: 'stay', needs };
 }

@@ -109,6 +109,12 @@ export const handOver = defineScript({
   },
   reply: words,
 });
+export const lapse = defineScript({
+  file: new URL('./lua/lapse.lua', import.meta.url),
+  keys: [],
+  args: { ...COMMON, ...TERM, by: 'string', task: 'string' },
+  reply: words,
+});
 export const remind = defineScript({
   file: new URL('./lua/remind.lua', import.meta.url),
   keys: [],
@@ -117,7 +123,7 @@ export const remind = defineScript({
 });
 export const stand = defineScript({
   file: new URL('./lua/stand.lua', import.meta.url),
-  keys: ['standing'],
+  keys: ['standing', 'events'],
   args: { roles: 'json', gone: 'json' },
   reply: (raw) => raw === 1,
 });

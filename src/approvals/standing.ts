@@ -29,7 +29,8 @@ export class Standing {
     const isAble = ({ kind, mayHaveVoted }: Person) => kind === 'human' && mayHaveVoted;
     const able = everyone.filter(isAble).map(({ id, roles }) => [id, JSON.stringify(roles.toSorted())]);
     const gone = everyone.filter((person) => !isAble(person)).map(({ id }) => id);
-    return scripts.run(stand, { standing: keys.approvalStanding() }, { roles: Object.fromEntries(able), gone });
+    const where = { standing: keys.approvalStanding(), events: keys.events('approval') };
+    return scripts.run(stand, where, { roles: Object.fromEntries(able), gone });
   }
 
   /** Somebody is about to have less rights: until the picture is drawn anew that one's votes do not count. */

@@ -21,6 +21,8 @@ export interface TimekeeperOptions {
 }
 
 export interface Tick {
+  /** Votes of people who left or lost their role: they count no more. */
+  readonly lapsed: number;
   readonly reminded: number;
   readonly asked: number;
   readonly closed: number;
@@ -56,7 +58,12 @@ export class Timekeeper {
   async tickOnce(): Promise<Tick> {
     await this.standing.mirrorOnce();
     const counts = { asked: 0, closed: 0, stays: 0, none: 0 };
-    for (const id of await this.#unfit()) counts[await this.#options.escalation.reassign(id)]++;
+    // Only if anything about people or delegations is otherwise than at the last look.
+    const staff = await this.#staffNow();
+    const isOther = staff !== this.#staff;
+    const lapsed = isOther ? await this.#recount() : 0;
+    for (const id of isOther ? await this.#open() : []) counts[await this.#options.escalation.reassign(id)]++;
+    this.#staff = staff;
     const { day, due, toRemind } = await this.#agenda();
     for (const id of this.#own(due)) counts[await this.#options.escalation.escalate(id)]++;
     const reminded = await this.#remind(this.#own(toRemind));
@@ -65,20 +72,30 @@ export class Timekeeper {
     const { nextSeconds = REST_SECONDS } = await this.#agenda();
     this.#restSeconds = Math.min(REST_SECONDS, Math.max(1, nextSeconds));
     const { asked, closed, stays } = counts;
-    return { reminded, asked, closed, stays, raised };
+    return { lapsed, reminded, asked, closed, stays, raised };
   }
 
-  /** Open questions, if anything about people or delegations is otherwise than at the last look. */
-  async #unfit(): Promise<string[]> {
-    const { people, delegations, tasks, clock } = this.#options;
+  async #staffNow(): Promise<string> {
+    const { people, delegations, clock } = this.#options;
     const at = isoTime(clock);
     const [everyone, chains] = await Promise.all([people.all(), delegations.all()]);
-    const staff = JSON.stringify([everyone, chains.filter((one) => isInForce(one, at))]);
-    if (staff === this.#staff) return [];
+    return JSON.stringify([everyone, chains.filter((one) => isInForce(one, at))]);
+  }
+
+  /** Among those tasks, too, about which everybody answered: they would wait for ever for a vote that is none any more. */
+  async #recount(): Promise<number> {
+    const { tasks, escalation } = this.#options;
     const { connection, keys } = tasks.store;
-    const open = await connection.commands.zrange(keys.approvalQueue(), '0', '-1');
-    this.#staff = staff;
-    return this.#own(open);
+    let lapsed = 0;
+    for (const task of this.#own(await connection.commands.zrange(keys.tasksByState('REVIEWING'), '0', '-1'))) {
+      lapsed += (await escalation.recount(task)).length;
+    }
+    return lapsed;
+  }
+
+  async #open(): Promise<string[]> {
+    const { connection, keys } = this.#options.tasks.store;
+    return this.#own(await connection.commands.zrange(keys.approvalQueue(), '0', '-1'));
   }
 
   /** Other projects see to theirs. */

@@ -1,18 +1,20 @@
 import type { TaskStore } from '../coordinator/tasks/task-store.ts';
 import type { Logger } from '../log.ts';
 import type { Archivist } from './archivist.ts';
+import type { Renewal } from './renewal.ts';
 
 export interface ArchiveJobOptions {
   readonly tasks: TaskStore;
   readonly archivist: Archivist;
+  readonly renewal: Renewal;
   readonly log: Logger;
 }
 
 const REST_SECONDS = 3_600;
 const LIMIT_MS = 120_000;
 
-/** The job archive: what ended goes to the store before Redis forgets it. Each project has its own. */
-export function archiveJob({ tasks, archivist, log }: ArchiveJobOptions) {
+/** The job archive: what ended goes to the store before Redis forgets it, and what has not is kept there. Each project has its own. */
+export function archiveJob({ tasks, archivist, renewal, log }: ArchiveJobOptions) {
   return {
     own: {
       id: tasks.isDefaultProject ? 'archive' : `archive.${tasks.project}`,
@@ -22,6 +24,8 @@ export function archiveJob({ tasks, archivist, log }: ArchiveJobOptions) {
     limitMs: LIMIT_MS,
     everySeconds: () => (archivist.isMidway ? 1 : REST_SECONDS),
     run: async (_: unknown, signal: AbortSignal) => {
+      const renewed = await renewal.renewOnce(signal);
+      if (renewed > 0) log.info('open tasks kept for longer', { renewed });
       const counts = await archivist.archiveOnce(signal);
       if (counts.archived + counts.unlisted > 0) log.info('tasks archived', { ...counts });
       if (counts.lost > 0) log.warn('tasks were forgotten before they could be archived', { ...counts });

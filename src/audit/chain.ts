@@ -25,7 +25,8 @@ function inOrder(value: unknown): unknown {
 }
 
 export interface Link {
-  readonly seq: number;
+  /** Its number; none where it is known already that no row is missing before it. */
+  readonly seq?: number;
   readonly record: string;
   readonly hash: string;
 }
@@ -43,7 +44,7 @@ export function follow(from: Head, links: readonly Link[]): { readonly head: Hea
   for (let at = 0; at < links.length; at++) {
     const link = links[at] as Link;
     const expected = linkHash(before, link.record);
-    if (link.hash !== expected || link.seq !== seq + 1) {
+    if (link.hash !== expected || (link.seq ?? seq + 1) !== seq + 1) {
       return { head: { seq, hash: before }, broken: breakAt(seq, link) };
     }
     seq += 1;
@@ -54,7 +55,7 @@ export function follow(from: Head, links: readonly Link[]): { readonly head: Hea
 
 function breakAt(seq: number, link: Link): Break {
   const problem =
-    link.seq === seq + 1
+    (link.seq ?? seq + 1) === seq + 1
       ? 'its hash is not that of its record and of the row before: it, or its place, was changed'
       : `row ${seq + 1} is missing: the one after ${seq} is ${link.seq}`;
   return { seq: seq + 1, problem };

@@ -71,7 +71,9 @@ async function gapsIn(options: GapCheckOptions, events: readonly ReeveEvent[]): 
   return unwritten.length === 0 ? [] : notInStore(options, unwritten);
 }
 
-const ANSWERS = ['approved', 'rejected', 'changes_requested', 'delegated', 'withdrawn'].map((one) => `approval:${one}`);
+const ANSWERS = ['approved', 'rejected', 'changes_requested', 'delegated', 'withdrawn', 'lapsed'].map(
+  (one) => `approval:${one}`,
+);
 
 function changeOf({ event, payload, at }: ReeveEvent): Gap[] {
   const { task_id: task, approval_id: approval, from, to } = payload;

@@ -129,6 +129,16 @@ export const EVENTS = {
     payload: z.looseObject({ approval_id: text, task_id: text, to: text }),
   },
   'approval:withdrawn': { stream: 'approval', says: 'A reviewer took an approval back', payload: ofApproval },
+  'approval:rights_changed': {
+    stream: 'approval',
+    says: 'What people may answer as changed: the votes of open questions are counted anew',
+    payload: z.looseObject({ people: z.array(text) }),
+  },
+  'approval:lapsed': {
+    stream: 'approval',
+    says: 'An approval counts no more, for its reviewer left or lost the role: the question is open again',
+    payload: z.looseObject({ approval_id: text, task_id: text, reviewer: text, because: text }),
+  },
   'approval:resolved': {
     stream: 'approval',
     says: 'A question was settled without its reviewer',

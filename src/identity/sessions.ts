@@ -1,11 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { actAs, currentActor } from '../actor.ts';
+import { recordChange } from '../audit/intake.ts';
 import { type Clock, isoTime } from '../clock.ts';
 import type { Connection } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import type { Scripts } from '../redis/script.ts';
+import type { Store } from '../store/database.ts';
 import { ACCESS_NAMES, type Access, rightsOf } from './permissions.ts';
-import { touch } from './scripts.ts';
+import { beginSession, endSession, touch } from './scripts.ts';
 import type { Bearer } from './tokens.ts';
 import type { User } from './user.ts';
 
@@ -13,7 +16,10 @@ export interface SessionsOptions {
   readonly connection: Connection;
   readonly keys: Keyspace;
   readonly scripts: Scripts;
+  readonly store: Store;
   readonly clock: Clock;
+  /** Which daemon this is: goes into audit rows. */
+  readonly service: string;
 }
 
 export interface Session {
@@ -66,16 +72,12 @@ export class Sessions {
     { user, name, roles, scopes, expiresAt }: Bearer,
     from: { readonly ip: string; readonly userAgent: string },
   ): Promise<{ readonly secret: string; readonly session: Session }> {
-    const { connection, keys, clock } = this.#options;
+    const { clock } = this.#options;
     const secret = randomBytes(SECRET_BYTES).toString('base64url');
     const id = idOf(secret);
     const at = isoTime(clock);
     const seconds = lifetime(clock.now(), expiresAt);
     const expires_at = new Date(clock.now() + seconds * 1000).toISOString();
-    const redis = connection.commands;
-    // The index first: a crash between leaves a name in it that leads nowhere, and no session that nobody can find.
-    await redis.sadd(keys.userSessions(user), id);
-    await redis.expire(keys.userSessions(user), SESSION_SECONDS);
     const fields = {
       user_id: user,
       user_name: name,
@@ -88,7 +90,8 @@ export class Sessions {
       scopes: JSON.stringify(scopes),
       expires_at,
     };
-    await redis.multi().hset(keys.session(id), fields).expire(keys.session(id), seconds).exec();
+    // Whoever it was before, from here on it is the one whose token it brought.
+    await actAs({ ...currentActor(), user }, () => this.#begin(id, user, fields, seconds));
     const session = {
       session_id: id,
       user,
@@ -125,13 +128,38 @@ export class Sessions {
     return sessions.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1));
   }
 
+  async #begin(id: string, user: string, fields: Readonly<Record<string, string>>, seconds: number): Promise<void> {
+    const { connection, keys, scripts } = this.#options;
+    const [session, index] = [keys.session(id), keys.userSessions(user)];
+    if (connection.mode !== 'cluster') {
+      const args = { session: id, user, fields, seconds, index_seconds: SESSION_SECONDS };
+      await scripts.run(beginSession, { session, index }, args);
+      return;
+    }
+    // They live in different slots there. The row first, then the index: a crash between leaves a row, or a name that leads nowhere.
+    await this.#record('session.begin', id, user, '', 'active');
+    await connection.commands.sadd(index, id);
+    await connection.commands.expire(index, SESSION_SECONDS);
+    await connection.commands.multi().hset(session, fields).expire(session, seconds).exec();
+  }
+
   /** False if there was none. */
   async end(id: string): Promise<boolean> {
-    const { connection, keys } = this.#options;
+    const { connection, keys, scripts } = this.#options;
     const found = await this.#read(id);
-    const ended = await connection.commands.del(keys.session(id));
-    if (found) await connection.commands.srem(keys.userSessions(found.user_id), id);
+    if (!found) return (await connection.commands.del(keys.session(id))) > 0;
+    const [session, user] = [keys.session(id), found.user_id];
+    const index = keys.userSessions(user);
+    if (connection.mode !== 'cluster') return scripts.run(endSession, { session, index }, { session: id, user });
+    await this.#record('session.end', id, user, 'active', 'ended');
+    const ended = await connection.commands.del(session);
+    await connection.commands.srem(index, id);
     return ended > 0;
+  }
+
+  #record(action: string, id: string, user: string, from: string, to: string): Promise<void> {
+    const { store, clock, service } = this.#options;
+    return recordChange(store.db, clock, service, { action, subject: `session:${id}`, from, to, detail: { user } });
   }
 
   endOf(secret: string): Promise<boolean> {

@@ -23,6 +23,8 @@ const STAFF: readonly Sketched[] = [
 ];
 const REVIEWERS = STAFF.map(({ id }) => id).filter((id) => id !== 'ann');
 const TASK = 'T-1';
+/** Those who may answer at this moment. */
+let able = new Set<string>();
 
 type Step =
   | { readonly does: 'answers' | 'leaves' | 'returns' | 'loses the role'; readonly who: string }
@@ -67,6 +69,7 @@ async function take(step: Step): Promise<void> {
       const person = STAFF.find(({ id }) => id === step.who)!;
       const roles = step.does === 'loses the role' ? ['author'] : person.roles;
       await room.people({ ...person, roles, isActive: step.does !== 'leaves' });
+      able[step.does === 'returns' ? 'add' : 'delete'](person.id);
     }
   }
 }
@@ -88,6 +91,9 @@ async function expectJust(before: TaskState, step: Step): Promise<void> {
   expect(open.length > 0).toBe(state === 'REVIEWING');
   if (state !== 'REVIEWING') return;
   const agreed = asked.filter(({ status }) => status === 'APPROVED').map(({ reviewer_id }) => reviewer_id);
+  for (const id of await room.client.hkeys(room.keys.approvalVotes(TASK))) {
+    expect([...able], 'whose vote counts may still give it').toContain(id);
+  }
   for (const { voters, min } of tally.needs) {
     expect(voters.length, 'a quorum is never fewer people').toBeGreaterThanOrEqual(min);
     for (const voter of voters) expect([...open, ...agreed], 'who counts was asked').toContain(voter);
@@ -105,6 +111,7 @@ test('whatever people and the clock do, only answers approve, and a quorum can b
         room.terms.policies = [policy({ policy_id: 'p', min_approvers })];
         room.terms.time = { ...room.terms.time, onCall: 'otto' };
         await room.people(...STAFF);
+        able = new Set(REVIEWERS);
         await room.draft(TASK);
         await room.approvals.submit(TASK, 'ann');
         for (const step of steps) {

@@ -3,7 +3,7 @@ import type { ApprovalRequest } from '../../src/approvals/request.ts';
 import { handOver, respond } from '../../src/approvals/scripts.ts';
 import { expectSound } from '../coordinator/tasks/room.ts';
 import { frozenScripts } from '../support/frozen-scripts.ts';
-import { type ApprovalRoom, anApprovalRoom, policy, USUAL_PEOPLE, usualTerms } from './room.ts';
+import { type ApprovalRoom, anApprovalRoom, policy, type Sketched, USUAL_PEOPLE, usualTerms } from './room.ts';
 
 let room: ApprovalRoom;
 beforeAll(async () => {
@@ -103,7 +103,7 @@ describe('what nobody answers in time', () => {
     room.terms.time = { ...room.terms.time, onCall: 'otto' };
     const first = await askRob();
     room.shift(HOUR);
-    expect(await tick()).toEqual({ reminded: 0, asked: 1, closed: 0, stays: 0, raised: 0 });
+    expect(await tick()).toEqual({ lapsed: 0, reminded: 0, asked: 1, closed: 0, stays: 0, raised: 0 });
     expect(await about()).toMatchObject([
       { status: 'EXPIRED', delegated_to: 'mona' },
       { reviewer_id: 'mona', status: 'PENDING', tier: 1, priority: 'HIGH', delegation_chain: ['rob', 'mona'] },
@@ -204,9 +204,9 @@ describe('what nobody answers in time', () => {
     room.terms.time = { ...room.terms.time, onCall: 'otto' };
     await askRob();
     room.shift(3 * HOUR);
-    expect(await tick()).toEqual({ reminded: 0, asked: 1, closed: 0, stays: 0, raised: 0 });
+    expect(await tick()).toEqual({ lapsed: 0, reminded: 0, asked: 1, closed: 0, stays: 0, raised: 0 });
     for (let round = 0; round < 3; round++) {
-      expect(await tick()).toEqual({ reminded: 0, asked: 0, closed: 0, stays: 0, raised: 0 });
+      expect(await tick()).toEqual({ lapsed: 0, reminded: 0, asked: 0, closed: 0, stays: 0, raised: 0 });
     }
     expect([await told('approval:escalated'), await told('approval:reminder')].map(({ length }) => length)).toEqual([
       1, 0,
@@ -351,6 +351,90 @@ describe('somebody who cannot answer any more', () => {
     expect(await openOf()).toEqual(['rob']);
     expect(await room.approve('T-1', 'rob')).toBe('APPROVED');
     expect(await room.tasks.work.claim({ agent: 'ag-1' })).toMatchObject({ outcome: 'claimed' });
+  });
+});
+
+describe('the vote of somebody who has no right to it any more', () => {
+  const twoOf = async (...people: readonly Sketched[]) => {
+    room.terms.policies = [policy({ policy_id: 'data', min_approvers: 2, required_roles: ['dba'] })];
+    await room.people({ id: 'mona', roles: ['reviewer'] }, ...people);
+    await room.draft('T-1');
+    await room.approvals.submit('T-1', 'ann');
+    await tick();
+    expect(await openOf('T-1')).toEqual(['dan', 'dora']);
+    expect(await room.approve('T-1', 'dan')).toBe('REVIEWING');
+  };
+  const counts = async () => {
+    const { approved_count, pending_count, quorum_reached } = await room.approvals.desk.tally('T-1');
+    return { approved_count, pending_count, quorum_reached };
+  };
+
+  test('counts no more while others still decide, and a manager is asked', async () => {
+    await twoOf({ id: 'dan', roles: ['reviewer'], manager: 'mona' });
+    await room.people({ id: 'dan', roles: ['reviewer'], manager: 'mona', isActive: false });
+    expect(await tick()).toMatchObject({ lapsed: 1, asked: 1 });
+    expect(await openOf('T-1')).toEqual(['dora', 'mona']);
+    expect(await counts()).toEqual({ approved_count: 0, pending_count: 2, quorum_reached: false });
+    expect(await told('approval:lapsed')).toMatchObject([{ reviewer: 'dan', task_id: 'T-1' }]);
+    expect(await room.approve('T-1', 'dora')).toBe('REVIEWING');
+    expect(await room.approve('T-1', 'mona')).toBe('APPROVED');
+    expect(await room.tasks.work.claim({ agent: 'ag-1' })).toMatchObject({ outcome: 'claimed' });
+  });
+
+  test('leaves no task behind about which everybody answered before anybody looked', async () => {
+    await twoOf({ id: 'dan', roles: ['reviewer'], manager: 'mona' });
+    await room.people({ id: 'dan', roles: ['reviewer'], manager: 'mona', isActive: false });
+    expect(await room.approve('T-1', 'dora')).toBe('REVIEWING');
+    expect(await openOf('T-1')).toEqual([]);
+    expect(await tick()).toMatchObject({ lapsed: 1, asked: 1 });
+    expect(await room.approve('T-1', 'mona')).toBe('APPROVED');
+  });
+
+  test('is asked of a colleague who came since, where nobody is above and the others are too few', async () => {
+    room.terms.policies = [policy({ policy_id: 'all', min_approvers: 5 })];
+    await room.people({ id: 'otto', roles: ['author'] });
+    await room.draft('T-1');
+    await room.approvals.submit('T-1', 'ann');
+    await tick();
+    const asked = await openOf('T-1');
+    expect(await room.approve('T-1', 'rita')).toBe('REVIEWING');
+    await room.people({ id: 'rita', roles: ['author'] });
+    expect(await tick()).toMatchObject({ lapsed: 1, asked: 0, stays: 1 });
+    await room.people({ id: 'otto', roles: ['reviewer'] });
+    expect(await tick()).toMatchObject({ lapsed: 0, asked: 1 });
+    expect(await openOf('T-1')).toEqual([...asked.filter((id) => id !== 'rita'), 'otto']);
+  });
+
+  test('may be given anew by one who has the role again, once', async () => {
+    await twoOf({ id: 'dan', roles: ['reviewer'] });
+    await room.people({ id: 'dan', roles: ['reviewer'], isActive: false });
+    expect(await tick()).toMatchObject({ lapsed: 1, stays: 1 });
+    expect(await tick()).toMatchObject({ lapsed: 0, stays: 0 });
+    await room.people({ id: 'dan', roles: ['reviewer'] });
+    expect(await room.approve('T-1', 'dan')).toBe('REVIEWING');
+    expect(await room.approve('T-1', 'dora')).toBe('APPROVED');
+  });
+
+  test('goes with those who followed it, who are asked again', async () => {
+    await room.delegations.add({
+      owner_id: 'dora',
+      policy_id: 'trust',
+      delegate_to: 'dan',
+      kind: 'follow',
+      conditions: {},
+      cascade: false,
+      by: 'dora',
+    });
+    room.terms.policies = [policy({ policy_id: 'both', min_approvers: 2 })];
+    await room.people({ id: 'dan', roles: ['reviewer'] });
+    await room.draft('T-1');
+    await room.approvals.submit('T-1', 'ann');
+    expect(await room.approve('T-1', 'dan')).toBe('REVIEWING');
+    expect(await openOf('T-1')).not.toContain('dora');
+    await room.people({ id: 'dan', roles: ['author'] });
+    expect(await tick()).toMatchObject({ lapsed: 1 });
+    expect(await openOf('T-1')).toContain('dora');
+    await room.delegations.remove('dora', 'trust');
   });
 });
 

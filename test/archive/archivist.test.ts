@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { archiveJob } from '../../src/archive/archive-job.ts';
 import { Archivist } from '../../src/archive/archivist.ts';
+import { Renewal } from '../../src/archive/renewal.ts';
 import { TaskArchive } from '../../src/archive/task-archive.ts';
 import { systemClock } from '../../src/clock.ts';
 import { Jobs } from '../../src/jobs/jobs.ts';
@@ -166,7 +167,8 @@ describe('a turn', () => {
     const store = await openOne();
     await room.add({ task_id: 'A', phase: 'completed' });
     const { archivist, archive } = anArchivist(store, { days: 2 });
-    const handlers = { archive: archiveJob({ tasks: room.tasks.store, archivist, log: silentLog }) };
+    const renewal = new Renewal({ tasks: room.tasks.store, clock: systemClock });
+    const handlers = { archive: archiveJob({ tasks: room.tasks.store, archivist, renewal, log: silentLog }) };
     const { connection, keys, scripts, client } = room;
     const jobs = new Jobs({ connection, keys, scripts, clock: systemClock, log: silentLog, handlers });
     await client.set(keys.jobLock('archive'), 'another');

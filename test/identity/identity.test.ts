@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { actAs } from '../../src/actor.ts';
+import { readOutbox } from '../../src/audit/outbox.ts';
 import type { Knock } from '../../src/identity/caller.ts';
 import { type PostgresServer, postgresForTests } from '../support/postgres.ts';
 import { aRedisRoom, type RedisRoom } from '../support/redis-room.ts';
@@ -244,6 +246,19 @@ function conforms(aRoom: () => Promise<IdentityRoom>) {
       const room = await signedIn();
       await end(room);
       await expect(room.doorkeeper.admit({ ...HERE, session: room.secret })).rejects.toEqual(refused);
+    });
+
+    test('is audited when it begins and when it ends, each once, as what its user or an admin did', async () => {
+      await redis.client.del(redis.keys.auditOutbox());
+      const { sessions, session } = await signedIn();
+      const admin = { user: 'local', door: 'http', operation: 'session.end' };
+      await actAs(admin, () => Promise.all([sessions.endAll({ id: 'ann' }), sessions.end(session.session_id)]));
+      const { rows } = await readOutbox(redis.connection, redis.keys, 10);
+      const about = { subject: `session:${session.session_id}`, service: expect.any(String), detail: { user: 'ann' } };
+      expect(rows.map(({ entry }) => entry)).toEqual([
+        expect.objectContaining({ ...about, user: 'ann', action: 'session.begin', from: '', to: 'active' }),
+        expect.objectContaining({ ...about, ...admin, action: 'session.end', from: 'active', to: 'ended' }),
+      ]);
     });
 
     test('reads roles anew: what its hash says of them is not believed', async () => {

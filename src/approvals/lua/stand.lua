@@ -1,16 +1,20 @@
 -- Write down what people may vote as. Who is not named is left alone: another daemon with a store of its own may know that one.
---   keys.standing
+--   keys.standing, keys.events
 --   args.roles      person → JSON list
 --   args.gone       list of those who may not vote
 -- Outcome: 1 if it was otherwise before
-local changed = 0
+-- @include ../../redis/lua/_emit.lua
+local others = {}
 for _, person in ipairs(args.gone) do
-  if redis.call('HDEL', keys.standing, person) == 1 then changed = 1 end
+  if redis.call('HDEL', keys.standing, person) == 1 then others[#others + 1] = person end
 end
 for person, roles in pairs(args.roles) do
   if redis.call('HGET', keys.standing, person) ~= roles then
     redis.call('HSET', keys.standing, person, roles)
-    changed = 1
+    others[#others + 1] = person
   end
 end
-return changed
+if not others[1] then return 0 end
+table.sort(others)
+emit(keys.events, 'approval:rights_changed', { people = others })
+return 1

@@ -1,9 +1,9 @@
 -- Take a vote back. Before the quorum the question is open again, as are those of people who followed it; after it, what no longer has its quorum is rejected.
 --   args.approval, args.by, args.reason; args.span_us, args.remind
 -- Outcomes: REVIEWING · APPROVED (still enough) · REJECTED · NOT_ASSIGNED reviewer · NO_VOTE · STATE state · UNKNOWN
--- @include _answers.lua
+-- @include _reopen.lua
 
-local v = redis.call('HMGET', key.approvalRequest(args.approval), 'task_id', 'reviewer_id', 'priority', 'risk')
+local v = redis.call('HMGET', key.approvalRequest(args.approval), 'task_id', 'reviewer_id')
 local t = v[1] and task_of(v[1])
 if not t then return { 'UNKNOWN' } end
 if not same_person(v[2], args.by) then return { 'NOT_ASSIGNED', v[2] } end
@@ -12,29 +12,6 @@ local vote = raw and cjson.decode(raw)
 if not vote or vote.request ~= args.approval or vote.action ~= 'approve' then return { 'NO_VOTE' } end
 local state = redis.call('GET', key.taskState(t.ade)) or ''
 if state ~= 'REVIEWING' and state ~= 'APPROVED' then return { 'STATE', state } end
-
--- Whether this person's vote would still count for anything.
-local function is_voter(needs, person)
-  for _, need in ipairs(needs) do
-    for _, voter in ipairs(need.voters) do
-      if voter == person then return true end
-    end
-  end
-  return false
-end
-
--- What was implied by the vote goes with it: those who followed are asked again, unless somebody asked them meanwhile.
-local function ask_followers(needs, term)
-  for _, id in ipairs(redis.call('SMEMBERS', key.approvalIndex(t.ade))) do
-    local follower = key.approvalRequest(id)
-    local f = redis.call('HMGET', follower, 'follows', 'reviewer_id', 'risk', 'priority')
-    if f[1] == args.approval and is_voter(needs, f[2]) and not is_asked(t, f[2]) then
-      redis.call('HSET', follower, 'status', 'PENDING')
-      redis.call('HDEL', follower, 'response_action', 'response_reason', 'responded_at', 'reviewed_by', 'follows')
-      open_question(id, f[2], tonumber(f[3]), f[4], term)
-    end
-  end
-end
 
 local request = key.approvalRequest(args.approval)
 local needs = cjson.decode(redis.call('HGET', key.taskApprovalStats(t.ade), 'needs') or '[]')
@@ -46,11 +23,7 @@ if state == 'APPROVED' then
   redis.call('HSET', request, 'status', 'REJECTED', 'response_action', 'reject', 'response_reason', args.reason, 'responded_at', now_text)
   to = write_stats(t, needs, vote.hash) and 'APPROVED' or 'REJECTED'
 else
-  redis.call('HSET', request, 'status', 'PENDING')
-  redis.call('HDEL', request, 'response_action', 'response_reason', 'responded_at', 'reviewed_by')
-  local term = { span_us = args.span_us, remind = args.remind }
-  open_question(args.approval, v[2], tonumber(v[4]), v[3], term)
-  ask_followers(needs, term)
+  reopen(t, args.approval, needs)
   write_stats(t, needs, vote.hash)
 end
 audit(now_text, 'withdraw', 'approval:' .. args.approval, state, to, 'task', t.ade, 'config_hash', vote.hash, 'reason', args.reason)

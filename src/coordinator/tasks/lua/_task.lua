@@ -14,6 +14,7 @@ local index, waitfor
 -- @include ../../locks/lua/_lock.lua
 -- @include _ledger.lua
 write_up(1000, 0)
+-- @include _life.lua
 
 -- The locks of a lease are taken and given back together: one event names them all. Of a place nobody else is told.
 local tell_of_one, together = tell, nil
@@ -163,10 +164,11 @@ local ACTIONS = { DRAFT = 'reopen', SUBMITTED = 'submit', REVIEWING = 'review', 
 local because = ''
 -- The lifecycle's side of a move. `from` is what the caller knows it to be.
 local function move(t, from, to)
-  redis.call('SET', key.taskState(t.ade), to, 'KEEPTTL')
+  redis.call('SET', key.taskState(t.ade), to)
   redis.call('ZREM', key.tasksByState(from), t.ade)
   redis.call('ZADD', key.tasksByState(to), t.born, t.ade)
   if GATE_TIMES[to] then redis.call('HSET', key.taskMetadata(t.ade), GATE_TIMES[to], now_text, 'updated_at', now_text) end
+  live_on(t.ade)
   redis.call('XADD', key.events('task'), 'MAXLEN', '~', ctx.keep, '*', 'event', to == 'COMPLETED' and 'task:completed' or 'task:state_changed',
     'timestamp', now_text, 'payload', '{"task_id":"' .. t.ade .. '","from":"' .. from .. '","to":"' .. to .. '"}', 'source', ctx.source)
   audit(now_text, from == 'APPLYING' and to == 'APPROVED' and 'return' or ACTIONS[to], 'task:' .. t.ade, from, to,
