@@ -143,6 +143,7 @@ const ZONES: readonly Zone[] = [
       'heap.ts',
       'hold.ts',
       'log.ts',
+      'lookout.ts',
       'manifest-globs.ts',
       'mcp-tools.ts',
       'notification-route.ts',
