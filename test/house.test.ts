@@ -151,6 +151,7 @@ const ZONES: readonly Zone[] = [
       'mcp-tools.ts',
       'schedule.ts',
       'service.ts',
+      'lookout.ts',
       'settings.ts',
       'systemd.ts',
       'version.ts',
