@@ -151,7 +151,6 @@ const ZONES: readonly Zone[] = [
       'mcp-tools.ts',
       'schedule.ts',
       'service.ts',
-      'lookout.ts',
       'settings.ts',
       'systemd.ts',
       'version.ts',
