@@ -132,6 +132,12 @@ function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals):
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, requestError(error, bodyLimitBytes)),
   });
 
+  // Many clients say that they send JSON where they send nothing: that is no broken JSON.
+  const readJson = app.getDefaultJsonParser('error', 'error');
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else readJson(request, body as string, done);
+  });
   app.addHook('onRequest', async (request, reply) => {
     arrivals.count += 1;
     refuseForeignPages(request, host, doorkeeper.isClosed);
