@@ -50,7 +50,7 @@ test('beats for a task and for a lock until they are given back', async () => {
     await expect.poll(() => beats(keys.resourceLock('db', 'prod'))).toBe(count);
   }
 
-  const other = await claim('ben');
+  const other = await claim();
   await use('work.finish', { task: task.task_id, agent: 'ann', lock_id: lease.lock_id, outcome: 'completed' });
   await use('lock.release', { key: 'resource:db:prod', agent: 'ann', lock_id: lock.lock_id });
   await keeper.beatOnce();
