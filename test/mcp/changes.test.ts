@@ -216,14 +216,3 @@ test('the thirteen tools are there and no other, each with its form, and none wa
     [],
   );
 });
-
-test('what a client on standard input works on is given back when it goes away', async () => {
-  const { token, task } = await anAgent('zoe');
-  const client = new Client({ name: 'test', version: '1' });
-  await client.connect(overStdio(token));
-  const { structuredContent } = await client.callTool({ name: 'claim_task', arguments: { task_id: task } });
-  expect(structuredContent).toMatchObject({ task: { task_id: task } });
-  expect(await call('GET', `/tasks/${task}`)).toMatchObject({ station: 'working' });
-  await client.close();
-  await expect.poll(() => call('GET', `/tasks/${task}`)).toMatchObject({ station: 'ready' });
-});

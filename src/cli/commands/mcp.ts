@@ -1,26 +1,19 @@
 import { hostname } from 'node:os';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { systemClock } from '../../clock.ts';
 import { EXIT } from '../../error-catalogue.ts';
 import { LOCAL_USER } from '../../identity/caller.ts';
-import { Keeper } from '../../mcp/keeper.ts';
 import { mcpServer } from '../../mcp/server.ts';
 import { operations } from '../../operations/index.ts';
 import { type Client, daemonOf } from '../client.ts';
 import type { CommandModule } from '../main.ts';
 
-/**
- * Each call goes to the daemon over HTTP; standard output belongs to the protocol. It ends when the client hangs up; what the client
- * has is kept until then, and given back.
- */
+/** Each call goes to the daemon over HTTP; standard output belongs to the protocol. It ends when the client hangs up. */
 export const run: CommandModule['run'] = async ({ flags, input }, _output, { manifest, env, cwd, signal }) => {
   const find = () => daemonOf(flags, { env, cwd });
   await (await find()).ask({ method: 'GET', path: '//healthz', input: {}, signal });
   const who = given(input.agent) ?? env.REEVE_AGENT ?? (await ownName(await find()));
-  const keeper = new Keeper({
-    operations,
-    clock: systemClock,
-    ask: async ({ http: { method, path } }, asked, callSignal) => {
+  const served = serveStdio(() =>
+    mcpServer({ operations, version: manifest.version, who }, async ({ http: { method, path } }, asked, callSignal) => {
       // Found anew for each call: the daemon may have been restarted at another address.
       const client = await find();
       const { answer } = await client.ask({
@@ -30,15 +23,13 @@ export const run: CommandModule['run'] = async ({ flags, input }, _output, { man
         signal: callSignal,
       });
       return answer;
-    },
-  });
-  const served = serveStdio(() => mcpServer({ operations, version: manifest.version, who }, keeper.ask));
+    }),
+  );
   await new Promise<void>((resolve) => {
     process.stdin.once('end', resolve);
     process.stdin.once('close', resolve);
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
-  await keeper.close();
   await served.close();
   // After Ctrl-C the client's end is still open, and would keep this process waiting for it.
   process.stdin.destroy();
