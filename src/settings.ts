@@ -291,7 +291,15 @@ export const SETTINGS = z.strictObject({
     ),
     archiveAfterDays: setting(
       z.number().min(0).max(80).default(1),
-      'How long after its end a task is copied to the archive; Redis forgets it 90 days after it was made',
+      'How long after its end a task is copied to the archive; Redis forgets it 60 to 90 days after its end',
+    ),
+    archiveKeepDays: setting(
+      z
+        .int()
+        .max(36_500)
+        .refine((days) => days === 0 || days > 90, 'must be 0, which is for ever, or more than 90')
+        .default(0),
+      'How long tasks stay in the archive; 0: for ever. Never less than Redis has them: more than 90',
     ),
   }),
 
