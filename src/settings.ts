@@ -294,12 +294,8 @@ export const SETTINGS = z.strictObject({
       'How long after its end a task is copied to the archive; Redis forgets it 60 to 90 days after its end',
     ),
     archiveKeepDays: setting(
-      z
-        .int()
-        .max(36_500)
-        .refine((days) => days === 0 || days > 90, 'must be 0, which is for ever, or more than 90')
-        .default(0),
-      'How long tasks stay in the archive; 0: for ever. Never less than Redis has them: more than 90',
+      z.int().min(91).max(36_500).optional(),
+      'How long tasks stay in the archive, never less than Redis has them; left out: for ever',
     ),
   }),
 

@@ -8,8 +8,8 @@ export interface PruningOptions {
   readonly clock: Clock;
   /** Which daemon this is: goes into audit rows. */
   readonly service: string;
-  /** 0: for ever. */
-  readonly keepDays: () => number;
+  /** Undefined: for ever. */
+  readonly keepDays: () => number | undefined;
 }
 
 const DAY_MS = 86_400_000;
@@ -23,7 +23,7 @@ const BATCH = 500;
 export async function pruneOnce(options: PruningOptions, signal?: AbortSignal): Promise<number> {
   const { clock, keepDays } = options;
   const days = keepDays();
-  if (days === 0) return 0;
+  if (days === undefined) return 0;
   const before = new Date(clock.now() - days * DAY_MS).toISOString();
   let pruned = 0;
   for (let batch = BATCH; batch === BATCH && !signal?.aborted; pruned += batch) {

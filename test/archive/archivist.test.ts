@@ -199,7 +199,7 @@ await onBothStores((open) => {
       .set({ archived_at: '2020-01-01T00:00:00.000Z' })
       .where('task_id', '=', 'A')
       .execute();
-    const prune = (days: number) =>
+    const prune = (days?: number) =>
       pruneOnce({
         store,
         project: room.tasks.store.project,
@@ -207,7 +207,7 @@ await onBothStores((open) => {
         service: 'test',
         keepDays: () => days,
       });
-    expect([await prune(0), await prune(36_500), await prune(91), await prune(91)]).toEqual([0, 0, 1, 0]);
+    expect([await prune(), await prune(36_500), await prune(91), await prune(91)]).toEqual([0, 0, 1, 0]);
     expect((await archive.list({ limit: 10 })).items).toMatchObject([{ task_id: 'B' }]);
     const rows = await store.db.selectFrom('audit_intake').select('body').execute();
     expect(rows.map(({ body }) => JSON.parse(body) as object)).toMatchObject([
