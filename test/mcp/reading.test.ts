@@ -123,7 +123,7 @@ describe.each([
     ]);
     const say = async (name: string, args?: Record<string, string>) => {
       const { messages } = await client.getPrompt({ name, ...(args && { arguments: args }) });
-      return (messages[0]?.content as { text: string }).text;
+      return (messages[0]!.content as { text: string }).text;
     };
     const said = await say('meeting_notes', { transcript: 'We {{language}} agreed.' });
     expect(said).toContain('Write notes in English');
