@@ -171,7 +171,9 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
   const afterDays = () => loaded().config.tasks.archiveAfterDays;
   const archivist = new Archivist({ tasks: tasks.store, archive, clock, afterDays });
   const renewal = new Renewal({ tasks: tasks.store, clock });
-  const archiving = archiveJob({ tasks: tasks.store, archivist, renewal, log: log.child('archive') });
+  const keepDays = () => loaded().config.tasks.archiveKeepDays;
+  const pruning = { store, project: tasks.store.project, clock, service: instance, keepDays };
+  const archiving = archiveJob({ tasks: tasks.store, archivist, renewal, pruning, log: log.child('archive') });
 
   // In Cluster mode tasks, and with them approvals, are not served.
   const timed = spelling.mode === 'cluster' ? {} : { ...gate.handlers, archive: archiving };
@@ -380,7 +382,13 @@ export function createDaemon({ loaded, log, clock = systemClock, version, cwd, e
       if (spelling.mode !== 'cluster') gate.wake(event, jobs);
     }),
   );
-  const mcpLife = service('mcp', async () => () => mcp.close());
+  const mcpLife = service('mcp', async () => {
+    const stopListening = tail.listen((event) => mcp.told(event));
+    return async () => {
+      stopListening();
+      await mcp.close();
+    };
+  });
   const announcement = service('announcement', async () => {
     await hold?.publish(httpDoor.url);
     await events.append('daemon:started', { version, pid: process.pid, address: httpDoor.url });

@@ -291,7 +291,11 @@ export const SETTINGS = z.strictObject({
     ),
     archiveAfterDays: setting(
       z.number().min(0).max(80).default(1),
-      'How long after its end a task is copied to the archive; Redis forgets it 90 days after it was made',
+      'How long after its end a task is copied to the archive; Redis forgets it 60 to 90 days after its end',
+    ),
+    archiveKeepDays: setting(
+      z.int().min(91).max(36_500).optional(),
+      'How long tasks stay in the archive, never less than Redis has them; left out: for ever',
     ),
   }),
 

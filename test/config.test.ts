@@ -18,6 +18,7 @@ import { capturedLog } from './support/log.ts';
 
 /** Two values for each setting whose form is narrower than its type. */
 const SAMPLES: Readonly<Record<string, readonly [unknown, unknown]>> = {
+  'tasks.archiveKeepDays': [91, 365],
   'files.s3.endpoint': ['http://one', 'http://two'],
   'files.s3.prefix': ['one/', 'two/'],
   project: ['alpha', 'beta'],

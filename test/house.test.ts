@@ -91,7 +91,7 @@ const ZONES: readonly Zone[] = [
   { zone: 'coordinator', holds: ['coordinator/'], may: [...COORDINATION, 'registry', ...BASE] },
   { zone: 'coordinator/agents', holds: ['coordinator/agents/'], may: ['registry', ...BASE] },
   { zone: 'coordinator/locks', holds: ['coordinator/locks/'], may: ['registry', ...BASE] },
-  { zone: 'coordinator/prd', holds: ['coordinator/prd/'], may: ['coordinator/tasks', ...BASE] },
+  { zone: 'coordinator/prd', holds: ['coordinator/prd/'], may: ['coordinator/tasks', 'audit', ...BASE] },
   {
     zone: 'coordinator/tasks',
     holds: ['coordinator/tasks/'],
@@ -108,9 +108,9 @@ const ZONES: readonly Zone[] = [
     types: ['system'],
   },
   // What attempts leave: kept with the lease of their task, and with nothing else of it.
-  { zone: 'executions', holds: ['executions/'], may: ['coordinator/tasks', ...BASE] },
+  { zone: 'executions', holds: ['executions/'], may: ['coordinator/tasks', 'audit', ...BASE] },
   // What ended is copied as it lies in Redis.
-  { zone: 'archive', holds: ['archive/'], may: ['coordinator/tasks', ...BASE] },
+  { zone: 'archive', holds: ['archive/'], may: ['coordinator/tasks', 'audit', ...BASE] },
   { zone: 'jobs', holds: ['jobs/'], may: BASE },
   { zone: 'journal', holds: ['journal/'], may: BASE },
   { zone: 'analytics', holds: ['analytics/'], may: BASE },

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ReeveEvent } from '../events/catalogue.ts';
 import type { Caller } from '../operations/operation.ts';
 import type { McpDoorOptions } from './server.ts';
 
@@ -9,6 +10,13 @@ export function mcpDoor(options: McpDoorOptions) {
     mount: async (request: IncomingMessage, response: ServerResponse, body: unknown, caller: Caller): Promise<void> => {
       opened ??= open(options);
       await (await opened).mount(request, response, body, caller);
+    },
+    /** Nobody listens before the first has knocked. */
+    told: (event: ReeveEvent): void => {
+      opened?.then(
+        (door) => door.told(event),
+        () => {},
+      );
     },
     close: async (): Promise<void> => {
       await (await opened)?.close();

@@ -201,14 +201,15 @@ const OUTCOMES: Readonly<Record<string, Change['outcome']>> = {
 async function changeOf({ rooms }: Context, id: string): Promise<Change> {
   const ade = rooms.tasks.store.adeId(id);
   const { desk } = rooms.approvals;
-  const [detail, asked, tally, risk, comments] = await Promise.all([
-    rooms.tasks.views.detail(id),
+  // First: what was decided is then among what was said.
+  const detail = await rooms.tasks.views.detail(id);
+  if (!detail) throw new ReeveError('TASK_UNKNOWN', { task: id });
+  const [asked, tally, risk, comments] = await Promise.all([
     desk.about(ade),
     desk.tally(ade),
     desk.risk(ade),
     desk.comments(ade),
   ]);
-  if (!detail) throw new ReeveError('TASK_UNKNOWN', { task: id });
   const outcome = OUTCOMES[detail.state] ?? 'over';
   const open = asked.filter(({ status }) => status === 'PENDING').map(({ reviewer_id }) => reviewer_id);
   const said = asked.flatMap(({ response_action: action, response_reason, responded_at, reviewed_by, reviewer_id }) =>

@@ -53,6 +53,9 @@ export interface Operation {
   readonly follow?: (context: Context, input: never) => AsyncIterable<Followed>;
 }
 
+/** Asks an operation: in the daemon at once, from elsewhere over HTTP. */
+export type Ask = (operation: Operation, input: unknown, signal: AbortSignal) => Promise<unknown>;
+
 export interface JournalForm {
   /** Refusals by which one that may have been done before is known to have been. */
   readonly doneIf: readonly ErrorCode[];
@@ -170,7 +173,7 @@ export async function execute(operation: Operation, context: Context, input: nev
   );
 }
 
-/** While Redis is away, what can wait is written down. A model has no use for a promise: it is told to ask again. */
+/** While Redis is away, what can wait is written down, whatever the door. */
 async function note(
   operation: Operation,
   { rooms, caller }: Context,
@@ -178,7 +181,7 @@ async function note(
   { code }: ReeveError,
 ): Promise<Journalled | undefined> {
   const isAway = code === 'REDIS_UNAVAILABLE' || code === 'REDIS_REPLY_UNKNOWN';
-  if (!operation.journal || !isAway || caller.door === 'mcp') return undefined;
+  if (!operation.journal || !isAway) return undefined;
   const isUncertain = code === 'REDIS_REPLY_UNKNOWN';
   const wish = { operation: operation.name, caller: callerText(caller), input, isUncertain };
   const id = await rooms.journal.note(wish);

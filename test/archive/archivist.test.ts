@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { archiveJob } from '../../src/archive/archive-job.ts';
 import { Archivist } from '../../src/archive/archivist.ts';
+import { pruneOnce } from '../../src/archive/pruning.ts';
 import { Renewal } from '../../src/archive/renewal.ts';
 import { TaskArchive } from '../../src/archive/task-archive.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -168,7 +169,14 @@ describe('a turn', () => {
     await room.add({ task_id: 'A', phase: 'completed' });
     const { archivist, archive } = anArchivist(store, { days: 2 });
     const renewal = new Renewal({ tasks: room.tasks.store, clock: systemClock });
-    const handlers = { archive: archiveJob({ tasks: room.tasks.store, archivist, renewal, log: silentLog }) };
+    const pruning = {
+      store,
+      project: room.tasks.store.project,
+      clock: systemClock,
+      service: 'test',
+      keepDays: () => 0,
+    };
+    const handlers = { archive: archiveJob({ tasks: room.tasks.store, archivist, renewal, pruning, log: silentLog }) };
     const { connection, keys, scripts, client } = room;
     const jobs = new Jobs({ connection, keys, scripts, clock: systemClock, log: silentLog, handlers });
     await client.set(keys.jobLock('archive'), 'another');
@@ -177,6 +185,34 @@ describe('a turn', () => {
     expect(await jobs.runDueOnce()).toEqual({ ran: 1, failed: 0 });
     expect(await archive.get('A')).toMatchObject({ state: 'COMPLETED' });
     expect(await client.zrange(keys.scheduledJobs(), '0', '-1')).toEqual(['{"type":"archive","id":"archive"}']);
+  });
+});
+
+await onBothStores((open) => {
+  test('what was archived longer ago than is set is deleted, with an audit row that names it; by default nothing is', async () => {
+    const store = await open();
+    await room.add(...['A', 'B'].map((task_id) => ({ task_id, phase: 'completed' as const })));
+    const { archivist, archive } = anArchivist(store, { days: 2 });
+    await archivist.archiveOnce();
+    await store.db
+      .updateTable('archived_tasks')
+      .set({ archived_at: '2020-01-01T00:00:00.000Z' })
+      .where('task_id', '=', 'A')
+      .execute();
+    const prune = (days?: number) =>
+      pruneOnce({
+        store,
+        project: room.tasks.store.project,
+        clock: systemClock,
+        service: 'test',
+        keepDays: () => days,
+      });
+    expect([await prune(), await prune(36_500), await prune(91), await prune(91)]).toEqual([0, 0, 1, 0]);
+    expect((await archive.list({ limit: 10 })).items).toMatchObject([{ task_id: 'B' }]);
+    const rows = await store.db.selectFrom('audit_intake').select('body').execute();
+    expect(rows.map(({ body }) => JSON.parse(body) as object)).toMatchObject([
+      { action: 'archive.prune', user: 'system', detail: { tasks: ['A'] } },
+    ]);
   });
 });
 

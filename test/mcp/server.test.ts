@@ -5,6 +5,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { operations } from '../../src/operations/index.ts';
+import { aTask } from '../coordinator/tasks/room.ts';
 import { anOpenDoor, echo } from '../http/door.ts';
 import { plainEnv, REEVE } from '../support/cli.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
@@ -100,6 +101,25 @@ describe('over HTTP', () => {
       code: expect.stringMatching(/^REDIS_/),
       fix: expect.any(String),
     });
+  });
+
+  test('what was done while Redis was away is noted, as over any other door', async () => {
+    const own = await startTestRedis();
+    const rooms = await theRooms(targetOf(own.options));
+    const door = await anOpenDoor(rooms, { operations });
+    await rooms.tasks.admit([{ task: aTask({ task_id: 'T-1' }), phase: 'open' }]);
+    const client = await connect(aClient('auto'), new StreamableHTTPClientTransport(new URL('/mcp', door.url)));
+    const use = async (name: string, args: Record<string, unknown>) => client.callTool({ name, arguments: args });
+    const { structuredContent: claimed } = await use('claim_task', { task_id: 'T-1', agent: 'ag-1' });
+    const { lease } = claimed as { lease: string };
+    await own.stop();
+    const answer = await use('finish_task', { lease, outcome: 'completed', summary: 'done' });
+
+    expect(answer.isError ?? false).toBe(false);
+    expect(answer.structuredContent).toEqual({ journal_id: expect.stringMatching(/^jrn_/), next: expect.any(String) });
+    expect(await rooms.journal.list(10)).toMatchObject([{ operation: 'work.finish', state: 'waiting' }]);
+    const lost = await use('report_progress', { lease, note: 'well' });
+    expect(lost.isError).toBe(true);
   });
 
   test('a page of another site cannot call a tool', async () => {
