@@ -15,7 +15,7 @@ afterEach(() => expectSound(room));
 
 const edit = (id: string, set: Partial<TaskContent>) => room.tasks.amend([{ task_id: id as TaskId, set }]);
 const quarantine = async (id: string) => (await room.tasks.views.detail(id))?.quarantine;
-const standing = () => Promise.all(['A', 'B', 'C', 'D', 'E'].map(room.status));
+const standing = () => Promise.all(['A', 'B', 'C', 'D', 'E'].map((id) => room.status(id)));
 const A = { task: 'A', agent: 'ann' };
 
 describe('an edit closes a circle while one of its members is worked on', () => {
