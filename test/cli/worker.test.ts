@@ -249,6 +249,7 @@ describe('a worker that is told to stop', () => {
     expect(stdout).toContain('done=1');
     expect(await show(tasks[0]!)).toMatchObject({ status: 'completed' });
     expect(await show(tasks[1]!)).toMatchObject({ status: 'pending' });
+    expect(await daemon.call('GET', `/agents/agent-of-${type}`)).toMatchObject({ status: 'finished' });
   });
 
   test('twice, kills what runs and gives the tasks back', async () => {
