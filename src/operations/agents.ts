@@ -94,15 +94,24 @@ export const agentOperations: readonly Operation[] = [
   }),
   defineOperation({
     name: 'agent.heartbeat',
-    summary: 'Say that an agent is alive',
+    summary: 'Say that an agent is alive, or that it has finished',
     access: 'work',
-    input: z.object({ agent }),
+    input: z.object({
+      agent,
+      finished: z.boolean().default(false).describe('It looks for no more work; counts if it has none in hand'),
+    }),
     output: z.object({ agent_id: z.string(), alive: z.boolean() }),
     errors: ['AGENT_UNKNOWN'],
     http: { method: 'POST', path: '/agents/{agent}/heartbeat' },
-    cli: { words: 'agent beat', args: ['agent'], view: 'verdict', examples: ['reeve agent beat ann'] },
-    run: async ({ rooms }, { agent: id }) => {
-      if (!(await rooms.roster.heartbeat(id))) throw new ReeveError('AGENT_UNKNOWN', { agent: id });
+    cli: {
+      words: 'agent beat',
+      args: ['agent'],
+      view: 'verdict',
+      examples: ['reeve agent beat ann', 'reeve agent beat ann --finished'],
+    },
+    run: async ({ rooms }, { agent: id, finished }) => {
+      if (!(await rooms.roster.heartbeat(id, { isFinished: finished })))
+        throw new ReeveError('AGENT_UNKNOWN', { agent: id });
       return { agent_id: id, alive: true };
     },
   }),

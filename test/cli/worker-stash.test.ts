@@ -3,33 +3,20 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { onlyObject, type Ran, reeve } from '../support/cli.ts';
-import { startDaemon, type TestDaemon } from '../support/daemon.ts';
 import { type TestFolder, testFolder } from '../support/folder.ts';
+import { type OpenDaemon, startOpenDaemon } from '../support/open-daemon.ts';
 import { until } from '../support/until.ts';
 
-let daemon: TestDaemon;
+let daemon: OpenDaemon;
 let folder: TestFolder;
 beforeAll(async () => {
   folder = testFolder();
-  daemon = await startDaemon();
-  await call('PUT', '/policies/all', { auto_approve_if: { risk_below: 100 } });
-  const { items } = await call<{ items: { task_id: string }[] }>('GET', '/tasks');
-  for (const { task_id } of items) await call('POST', `/tasks/${task_id}/cancel`, {});
+  daemon = await startOpenDaemon();
 });
 afterAll(async () => {
   await daemon[Symbol.asyncDispose]();
   folder[Symbol.dispose]();
 });
-
-async function call<T>(method: string, path: string, body?: object): Promise<T> {
-  const response = await fetch(new URL(`/api/v1${path}`, daemon.url), {
-    method,
-    ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-  });
-  const answer = response.status === 204 ? {} : await response.json();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
-  return answer as T;
-}
 
 let made = 0;
 /** A file with the version of something, and a task of a type of its own that changes it. */
@@ -38,7 +25,7 @@ async function aChange(rollback_strategy: string, more: object = {}) {
   const task = `C-${made}`;
   const file = folder.write(`${task}.txt`, 'version 1');
   const resources = [{ type: 'thing', id: task }];
-  await call('POST', '/tasks', {
+  await daemon.call('POST', '/tasks', {
     task,
     title: task,
     agent_type: type,
@@ -63,7 +50,7 @@ const worker = ({ type, exec, args = [], started }: Work): Promise<Ran> =>
   });
 const where = () => ['--data-dir', daemon.dataDir];
 const cli = (...words: string[]) => reeve([...words, ...where()], { cwd: folder.path });
-const execution = (task: string) => call<Record<string, unknown>>('GET', `/tasks/${task}/execution`);
+const execution = (task: string) => daemon.call<Record<string, unknown>>('GET', `/tasks/${task}/execution`);
 const keeps = (file: string) => ['--stash', `cat ${file}`, '--rollback', `cat "$REEVE_STASH_FILE" > ${file}`];
 
 describe('what undoes a change', () => {
@@ -127,8 +114,8 @@ test('a worker that was killed between stash and end is undone by the next one, 
   child?.kill('SIGKILL');
   await begun;
   // Its lease would end by itself; a person who takes the agent away need not wait for that.
-  const { lock_id } = await call<{ lock_id: string }>('GET', `/tasks/${task}`);
-  await call('POST', `/tasks/${task}/drop`, { agent: `of-${type}`, lock_id, reason: 'its worker died' });
+  const { lock_id } = await daemon.call<{ lock_id: string }>('GET', `/tasks/${task}`);
+  await daemon.call('POST', `/tasks/${task}/drop`, { agent: `of-${type}`, lock_id, reason: 'its worker died' });
   expect(await execution(task)).toMatchObject({ rollback: 'owed', is_rollback_owed: true });
 
   const exec = `cat ${file} > found.txt; echo version 2 > ${file}`;

@@ -4,34 +4,20 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { onlyObject, type Ran, REEVE, reeve } from '../support/cli.ts';
-import { startDaemon, type TestDaemon } from '../support/daemon.ts';
 import { type TestFolder, testFolder } from '../support/folder.ts';
+import { type OpenDaemon, startOpenDaemon } from '../support/open-daemon.ts';
 import { isRunning, until } from '../support/until.ts';
 
-let daemon: TestDaemon;
+let daemon: OpenDaemon;
 let folder: TestFolder;
 beforeAll(async () => {
   folder = testFolder();
-  daemon = await startDaemon();
-  // The gate is not the subject here: whatever is written passes it.
-  await call('PUT', '/policies/all', { auto_approve_if: { risk_below: 100 } });
-  const { items } = await call<{ items: { task_id: string }[] }>('GET', '/tasks');
-  for (const { task_id } of items) await call('POST', `/tasks/${task_id}/cancel`, {});
+  daemon = await startOpenDaemon();
 });
 afterAll(async () => {
   await daemon[Symbol.asyncDispose]();
   folder[Symbol.dispose]();
 });
-
-async function call<T>(method: string, path: string, body?: object): Promise<T> {
-  const response = await fetch(new URL(`/api/v1${path}`, daemon.url), {
-    method,
-    ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-  });
-  const answer = response.status === 204 ? {} : await response.json();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
-  return answer as T;
-}
 
 interface Shown {
   readonly status: string;
@@ -41,7 +27,7 @@ interface Shown {
   readonly lock_id?: string;
   readonly result?: Record<string, unknown> & { readonly errors: readonly string[] };
 }
-const show = (task: string) => call<Shown>('GET', `/tasks/${task}`);
+const show = (task: string) => daemon.call<Shown>('GET', `/tasks/${task}`);
 
 let made = 0;
 /** A type of agent that no other test knows, and tasks for it alone. */
@@ -50,7 +36,7 @@ async function work(...contents: readonly object[]): Promise<{ type: string; tas
   const tasks = contents.map((_, at) => `W-${made}-${at + 1}`);
   for (const [at, content] of contents.entries()) {
     const about = { task: tasks[at], title: `Title of ${tasks[at]}`, agent_type: type, submit: true };
-    await call('POST', '/tasks', { ...about, ...content });
+    await daemon.call('POST', '/tasks', { ...about, ...content });
   }
   return { type, tasks };
 }
@@ -263,6 +249,7 @@ describe('a worker that is told to stop', () => {
     expect(stdout).toContain('done=1');
     expect(await show(tasks[0]!)).toMatchObject({ status: 'completed' });
     expect(await show(tasks[1]!)).toMatchObject({ status: 'pending' });
+    expect(await daemon.call('GET', `/agents/agent-of-${type}`)).toMatchObject({ status: 'finished' });
   });
 
   test('twice, kills what runs and gives the tasks back', async () => {
@@ -325,8 +312,8 @@ describe('a worker that is told to stop', () => {
   test('by draining its agent, ends when its work is done', async () => {
     const { type } = await work();
     const running = worker({ type, exec: 'true', args: [] });
-    await until('it is registered', () => call('GET', `/agents/agent-of-${type}`).catch(() => undefined));
-    await call('POST', `/agents/agent-of-${type}/drain`, {});
+    await until('it is registered', () => daemon.call('GET', `/agents/agent-of-${type}`).catch(() => undefined));
+    await daemon.call('POST', `/agents/agent-of-${type}/drain`, {});
     const { code, stderr } = await running;
     expect(code).toBe(0);
     expect(stderr).toContain('gets no new work');
@@ -336,7 +323,7 @@ describe('a worker that is told to stop', () => {
 test('what somebody of the same name holds is left alone, and waited for', async () => {
   const { type, tasks } = await work({}, {});
   const agent = `agent-of-${type}`;
-  const { lease } = await call<{ lease: { lock_id: string } }>('POST', `/agents/${agent}/claim`, { type });
+  const { lease } = await daemon.call<{ lease: { lock_id: string } }>('POST', `/agents/${agent}/claim`, { type });
   let told: Promise<unknown> | undefined;
   const ran = await worker({
     type,
@@ -344,7 +331,7 @@ test('what somebody of the same name holds is left alone, and waited for', async
     started: ({ stderr }) =>
       stderr?.on('data', (chunk) => {
         if (String(chunk).includes(`somebody of that name has ${tasks[0]}`)) {
-          told ??= call('POST', `/tasks/${tasks[0]}/complete`, { agent, lock_id: lease.lock_id });
+          told ??= daemon.call('POST', `/tasks/${tasks[0]}/complete`, { agent, lock_id: lease.lock_id });
         }
       }),
   });
@@ -358,7 +345,7 @@ test('a task that is taken away is stopped, with all that it started', async () 
   const running = worker({ type, exec: 'sleep 600 & echo $! > pid-$REEVE_TASK_ID; wait', args: ['--once'] });
   const pid = await pidIn(`pid-${tasks[0]}`);
   const { lock_id } = await show(tasks[0]!);
-  await call('POST', `/tasks/${tasks[0]}/drop`, { agent: `agent-of-${type}`, lock_id });
+  await daemon.call('POST', `/tasks/${tasks[0]}/drop`, { agent: `agent-of-${type}`, lock_id });
   const { code, stderr } = await running;
   expect(code).toBe(1);
   expect(stderr).toContain('the lease was lost');
@@ -383,7 +370,7 @@ describe('reeve run', () => {
   test('says why a task cannot be had', async () => {
     expect(await run(['NO-SUCH-TASK', '--agent', 'ann', '--', 'true'])).toMatchObject({ code: 3 });
     const { tasks } = await work({});
-    await call('POST', `/tasks/${tasks[0]}/cancel`, {});
+    await daemon.call('POST', `/tasks/${tasks[0]}/cancel`, {});
     const { code, stderr } = await run([tasks[0]!, '--agent', 'ann', '--', 'true']);
     expect(code).toBe(5);
     expect(stderr).toContain(`${tasks[0]} cannot be taken now`);
@@ -392,7 +379,7 @@ describe('reeve run', () => {
   test('goes on with a task that its agent has already, and takes no other for it', async () => {
     const { type, tasks } = await work({}, {});
     const agent = `agent-of-${type}`;
-    await call('POST', `/agents/${agent}/claim`, { type, task: tasks[0] });
+    await daemon.call('POST', `/agents/${agent}/claim`, { type, task: tasks[0] });
     const other = await run([tasks[1]!, '--agent', agent, '--type', type, '--', 'true']);
     expect(other).toMatchObject({ code: 5, stderr: expect.stringContaining(`hands full with ${tasks[0]}`) });
     expect(await run([tasks[0]!, '--agent', agent, '--type', type, '--', 'true'])).toMatchObject({ code: 0 });

@@ -22,6 +22,7 @@ export type Tally = Readonly<Record<Ending['outcome'], number>>;
 /** One call waits this long for a task; a proxy between may not like longer ones. */
 const WAIT_SECONDS = 20;
 const AGAIN_MS = 500;
+const FAREWELL_MS = 2_000;
 const AGAIN_AT_MOST_MS = 30_000;
 /** What a former life of ours holds is back within a lease. */
 const FULL_AT_MOST_MS = 5_000;
@@ -66,6 +67,8 @@ class AgentHost {
     } finally {
       await Promise.all(this.#running.values());
       draining.removeEventListener('abort', announce);
+      // Only its card says so: nobody waits for it, and a daemon that is away is not waited for.
+      await work.finish(card, AbortSignal.timeout(FAREWELL_MS)).catch(() => {});
     }
     return this.#tally;
   }

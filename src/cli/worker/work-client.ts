@@ -58,6 +58,8 @@ export interface WorkClient {
   register(card: AgentCard): Promise<void>;
   /** Undefined: nothing to do so far. */
   claim(card: AgentCard, wish: ClaimWish, signal: AbortSignal): Promise<Claimed | undefined>;
+  /** It ends, and looks for no more work. */
+  finish(card: AgentCard, signal: AbortSignal): Promise<void>;
   start(held: Claimed): Promise<Told>;
   beat(held: Claimed, signal: AbortSignal): Promise<Told>;
   note(held: Claimed, text: string): Promise<Told>;
@@ -105,6 +107,9 @@ export function createWorkClient(find: () => Promise<Client>): WorkClient {
       };
       const { answer, status } = await post('/agents/{agent}/claim', input, signal);
       return status === 204 ? undefined : claimedSchema.parse(answer);
+    },
+    finish: async ({ agent }, signal) => {
+      await post('/agents/{agent}/heartbeat', { agent, finished: true }, signal);
     },
     start: (held) => say('start', held),
     beat: (held, signal) => say('heartbeat', held, {}, signal),

@@ -74,7 +74,8 @@ export class Roster {
       await places.setCapacity(agent, { maxTasks: maxTasks ?? 1, status: 'active' });
     if (!['hash', 'none'].includes(await redis.type(key))) await redis.del(key);
     await redis.hsetnx(key, 'started_at', isoTime(clock));
-    await redis.hsetnx(key, 'status', 'idle');
+    if ((await redis.hget(key, 'status')) === 'finished') await redis.hset(key, 'status', 'idle');
+    else await redis.hsetnx(key, 'status', 'idle');
     await redis.hsetnx(key, 'current_task', '');
     if (type !== undefined) await redis.hset(key, 'agent_type', type);
     if (capabilities !== undefined) await redis.hset(key, 'capabilities', JSON.stringify(capabilities));
@@ -83,10 +84,21 @@ export class Roster {
     return (await this.show(agent)) as AgentCard;
   }
 
-  /** A sign of life. False if nobody of that name is registered. */
-  async heartbeat(agent: string): Promise<boolean> {
-    const { connection, keys } = this.#options;
-    return (await connection.commands.expire(keys.agent(agent), DAY)) === 1;
+  /** A sign of life, or that it looks for no more work. False if nobody of that name is registered. */
+  async heartbeat(agent: string, { isFinished = false } = {}): Promise<boolean> {
+    const { connection, keys, current } = this.#options;
+    const redis = connection.commands;
+    const key = keys.agent(agent);
+    if ((await redis.expire(key, DAY)) !== 1) return false;
+    await current?.();
+    const was = await unlessWrongType(redis.hget(key, 'status'), null);
+    const holds = async () => (await redis.hlen(keys.agentClaims(agent))) > 0;
+    if (isFinished && !(await holds())) {
+      await redis.hset(key, 'status', 'finished');
+      // Another of its name may have claimed meanwhile.
+      if (await holds()) await redis.hset(key, 'status', 'working');
+    } else if (!isFinished && was === 'finished') await redis.hset(key, 'status', 'idle');
+    return true;
   }
 
   /** It finishes what it has and gets nothing new. */

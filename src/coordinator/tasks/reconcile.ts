@@ -2,14 +2,14 @@ import { type Clock, jittered } from '../../clock.ts';
 import { reason } from '../../errors.ts';
 import type { EventLog } from '../../events/event-log.ts';
 import type { Logger } from '../../log.ts';
-import { isId } from '../../redis/ids.ts';
-import { type KeyspaceOptions, keyReader } from '../../redis/keys.ts';
+import type { KeyspaceOptions } from '../../redis/keys.ts';
 import { unlessWrongType } from '../../redis/wrong-type.ts';
 import { every, type Service } from '../../service.ts';
 import type { Locks } from '../locks/locks.ts';
 import type { Due } from './overdue.ts';
 import { adoptedResult } from './result.ts';
 import { drifted, reconcile } from './scripts.ts';
+import { Strays } from './strays.ts';
 import { WORK_STATUSES, type WorkStatus } from './task.ts';
 import type { Tasks } from './tasks.ts';
 import { RAW } from './work.ts';
@@ -44,7 +44,6 @@ const WHOLE_EVERY = 3;
 const SLICE = 500;
 /** Of all tasks, so many slices each time. */
 const SLICES = 4;
-const SCANNED = 5_000;
 /** Whoever took a task from the list may write its status long after it went to somebody else. */
 const WATCHED_MS = 600_000;
 /** A plain client writes the status first and the result right after; it is given this long. */
@@ -53,17 +52,15 @@ const RESULT_MS = 2_000;
 /** Compares what plain clients see and write with the truth, and makes the one follow the other. */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
-  readonly #explain: ReturnType<typeof keyReader>;
+  readonly #strays: Strays;
   readonly #finishedAt = new Map<string, number>();
-  readonly #told = new Set<string>();
-  #cursor = '0';
   #from = 0;
   /** Tasks that plain clients had in hand, and until when each is looked at every time. */
   readonly #watched = new Map<string, number>();
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
-    this.#explain = keyReader(options.keyspace);
+    this.#strays = new Strays({ ...options, store: options.tasks.store });
   }
 
   service(): Service {
@@ -81,7 +78,7 @@ export class Reconciler {
   async once({ isBrief = false } = {}): Promise<Reconciled> {
     const heard = await this.hearOnce({ isBrief });
     const due = await this.#options.tasks.overdue.dueOnce();
-    const drifted = isBrief ? [] : await this.#strays();
+    const drifted = isBrief ? [] : await this.#strays.lookOnce();
     if (!isBrief) await this.#endedParents();
     return { ...due, ...heard, drifted };
   }
@@ -226,27 +223,6 @@ export class Reconciler {
     return own ?? inResult[0] ?? 'a plain client said that it failed';
   }
 
-  /** A step through all keys of the project: agents that entered themselves, and keys that are none of ours. */
-  async #strays(): Promise<string[]> {
-    const { tasks, log, events } = this.#options;
-    const { connection, project } = tasks.store;
-    const redis = connection.commands;
-    if (!('scan' in redis)) return [];
-    const [next, found] = await redis.scan(this.#cursor, 'MATCH', `${project}:*`, 'COUNT', SCANNED);
-    this.#cursor = next;
-    const drifted: string[] = [];
-    for (const key of found) {
-      const explained = this.#explain(key);
-      if (explained?.name === 'agent') await this.#enter(explained.parts.agent as string, key);
-      if (explained || this.#told.has(key)) continue;
-      this.#told.add(key);
-      drifted.push(key);
-      log.warn('a key under the name of the project is none of its keys', { key: key.slice(0, 200) });
-      await events.append('drift_found', { key: key.slice(0, 200) });
-    }
-    return drifted;
-  }
-
   /** Of a task that has ended nobody gets the children first: claims need not look at them any more. */
   async #endedParents(): Promise<void> {
     const { store } = this.#options.tasks;
@@ -261,17 +237,8 @@ export class Reconciler {
       await redis.del(keys.childTasks(parent));
     }
   }
-
-  async #enter(agent: string, key: string): Promise<void> {
-    const { connection, keys } = this.#options.tasks.store;
-    const redis = connection.commands;
-    if ((await redis.ttl(key)) !== -1 || !isId('agent', agent)) return;
-    await redis.expire(key, DAY);
-    await redis.sadd(keys.knownAgents(), agent);
-  }
 }
 
-const DAY = 86_400;
 const isRunning = (status: string | null | undefined): boolean => status === 'assigned' || status === 'in_progress';
 
 interface Seen {

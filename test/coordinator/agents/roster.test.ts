@@ -8,7 +8,13 @@ let roster: Roster;
 beforeAll(async () => {
   room = await aTaskRoom();
   const { connection, keys, locks } = room;
-  roster = new Roster({ connection, keys, places: locks, clock: systemClock });
+  roster = new Roster({
+    connection,
+    keys,
+    places: locks,
+    clock: systemClock,
+    current: () => room.tasks.store.current(),
+  });
 });
 beforeEach(() => room.reset());
 afterAll(() => room[Symbol.asyncDispose]());
@@ -30,6 +36,24 @@ test('a plain client that wrote its card itself can be drained, too, and then ge
   await room.plain.hset(room.keys.agent('raw'), 'agent_type', 'codex', 'status', 'idle');
   expect(await roster.setStatus('raw', 'draining')).toMatchObject({ takes_work: 'draining', agent_type: 'codex' });
   expect(await room.tasks.work.claim({ agent: 'raw' })).toEqual({ outcome: 'refused', status: 'draining' });
+});
+
+test('one that has finished says so on its card, until it is there again; with work in hand it has not', async () => {
+  const status = async () => (await roster.show('ann'))?.status;
+  await roster.register({ agent: 'ann' });
+  await room.add('A');
+  await room.tasks.work.claim({ agent: 'ann' });
+  await roster.heartbeat('ann', { isFinished: true });
+  expect(await status()).toBe('working');
+  await room.tasks.work.complete({ task: 'A', agent: 'ann' });
+  await roster.heartbeat('ann', { isFinished: true });
+  expect(await room.client.hget(room.keys.agent('ann'), 'status')).toBe('finished');
+  await roster.heartbeat('ann');
+  expect(await status()).toBe('idle');
+  await roster.heartbeat('ann', { isFinished: true });
+  await roster.register({ agent: 'ann' });
+  expect(await status()).toBe('idle');
+  expect(await roster.heartbeat('nobody', { isFinished: true })).toBe(false);
 });
 
 test('one that nobody has heard of cannot', async () => {

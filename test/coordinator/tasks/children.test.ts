@@ -1,16 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { Reconciler } from '../../../src/coordinator/tasks/reconcile.ts';
 import { silentLog } from '../../../src/log.ts';
-import { aTaskRoom, expectSound, type TaskRoom, USUAL } from './room.ts';
+import { inATaskRoom, type TaskRoom, USUAL } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(() => room.reset());
-afterEach(() => expectSound(room));
 
 const claim = (agent: string, task?: string) => room.tasks.work.claim({ agent, task });
 const DATABASE = [{ type: 'database', id: 'prod', mode: 'exclusive' }] as never;

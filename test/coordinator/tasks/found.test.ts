@@ -1,16 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { reset } from '../../../src/coordinator/tasks/reset.ts';
 import type { TaskId } from '../../../src/coordinator/tasks/task.ts';
 import type { WantedTasks } from '../../../src/coordinator/tasks/task-pages.ts';
-import { aTask, aTaskRoom, expectSound, type TaskRoom } from './room.ts';
+import { aTask, aTaskRoom, inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(() => room.reset());
-afterEach(() => expectSound(room));
 
 const admit = (author: string, ...tasks: Parameters<typeof aTask>[0][]) =>
   room.tasks.admit(tasks.map((task) => ({ task: aTask(task), phase: 'open', author })));

@@ -1,21 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { TaskContent, TaskId } from '../../../src/coordinator/tasks/task.ts';
-import { aTaskRoom, expectSound, type TaskRoom, USUAL } from './room.ts';
+import { inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(async () => {
-  room.limits = USUAL;
-  await room.reset();
-});
-afterEach(() => expectSound(room));
 
 const edit = (id: string, set: Partial<TaskContent>) => room.tasks.amend([{ task_id: id as TaskId, set }]);
 const quarantine = async (id: string) => (await room.tasks.views.detail(id))?.quarantine;
-const standing = () => Promise.all(['A', 'B', 'C', 'D', 'E'].map(room.status));
+const standing = () => Promise.all(['A', 'B', 'C', 'D', 'E'].map((id) => room.status(id)));
 const A = { task: 'A', agent: 'ann' };
 
 describe('an edit closes a circle while one of its members is worked on', () => {

@@ -1,17 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { TaskId } from '../../../src/coordinator/tasks/task.ts';
-import { aTaskRoom, expectSound, type TaskRoom, USUAL } from './room.ts';
+import { inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(async () => {
-  room.limits = USUAL;
-  await room.reset();
-});
-afterEach(() => expectSound(room));
 
 const id = (text: string) => text as TaskId;
 

@@ -1,14 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { reindexOnce } from '../../../src/coordinator/tasks/reindex.ts';
-import { aTaskRoom, expectSound, type TaskRoom } from './room.ts';
+import { inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(() => room.reset());
-afterEach(() => expectSound(room));
 
 const look = () => reindexOnce({ store: room.tasks.store, keyspace: room.keyspace });
 

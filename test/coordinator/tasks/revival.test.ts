@@ -1,18 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseLock } from '../../../src/coordinator/locks/lock.ts';
 import { sweepOnce } from '../../../src/coordinator/locks/sweeper.ts';
-import { aTaskRoom, expectSound, type Sketch, type TaskRoom, USUAL } from './room.ts';
+import { inATaskRoom, type Sketch, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(async () => {
-  room.limits = USUAL;
-  await room.reset();
-});
-afterEach(() => expectSound(room));
 
 const CONFIG = { type: 'config' as never, id: 'main', mode: 'shared' as const };
 const LATER_MS = 60_000;

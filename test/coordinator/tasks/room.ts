@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { Locks } from '../../../src/coordinator/locks/locks.ts';
 import type { Phase } from '../../../src/coordinator/tasks/station.ts';
@@ -35,6 +35,21 @@ export const USUAL: TaskLimits = {
   rawGraceMs: 30_000,
   rawLeaseMs: 600_000,
 };
+
+/** One room for all tests of a file: empty and with the usual limits before each, sound after each. */
+export function inATaskRoom(take: (room: TaskRoom) => void): void {
+  let room: TaskRoom;
+  beforeAll(async () => {
+    room = await aTaskRoom();
+    take(room);
+  });
+  afterAll(() => room[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    room.limits = USUAL;
+    await room.reset();
+  });
+  afterEach(() => expectSound(room));
+}
 
 export async function aTaskRoom(project?: string, more: Partial<TasksOptions> = {}): Promise<TaskRoom> {
   const spelling: KeyspaceOptions = { mode: 'standalone', ...(project && { project }) };

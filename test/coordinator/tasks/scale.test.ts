@@ -1,16 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { aTaskRoom, expectSound, type Sketch, type TaskRoom, USUAL } from './room.ts';
+import { expect, test } from 'vitest';
+import { inATaskRoom, type Sketch, type TaskRoom, USUAL } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(async () => {
-  room.limits = USUAL;
-  await room.reset();
-});
-afterEach(() => expectSound(room));
 
 const COUNT = 10_000;
 const AGENTS = 50;

@@ -1,16 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { aTaskRoom, expectSound, type TaskRoom, USUAL } from './room.ts';
+import { expect, test } from 'vitest';
+import { inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(async () => {
-  room.limits = USUAL;
-  await room.reset();
-});
-afterEach(() => expectSound(room));
 
 const ids = (claimed: readonly { task: { task_id: string } }[]) => claimed.map(({ task }) => task.task_id).sort();
 

@@ -1,13 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { aTaskRoom, expectSound, type TaskRoom } from './room.ts';
+import { describe, expect, test } from 'vitest';
+import { inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(() => room.reset());
-afterEach(() => expectSound(room));
 
 const chain = (count: number) =>
   Array.from({ length: count }, (_, at) => ({ task_id: `T-${at}`, depends_on: at ? [`T-${at - 1}`] : [] }));

@@ -1,21 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { Reconciler } from '../../../src/coordinator/tasks/reconcile.ts';
 import { timeoutJob } from '../../../src/coordinator/tasks/timeout-job.ts';
 import { Jobs } from '../../../src/jobs/jobs.ts';
 import { silentLog } from '../../../src/log.ts';
-import { aTaskRoom, expectSound, type TaskRoom, USUAL } from './room.ts';
+import { aTaskRoom, inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(async () => {
-  room.limits = USUAL;
-  await room.reset();
-});
-afterEach(() => expectSound(room));
 
 /** What a daemon has that runs jobs. */
 function aRunner() {

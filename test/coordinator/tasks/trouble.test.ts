@@ -1,15 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { TaskId } from '../../../src/coordinator/tasks/task.ts';
 import { everything } from '../../support/everything.ts';
-import { aTaskRoom, expectSound, type TaskRoom } from './room.ts';
+import { inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(() => room.reset());
-afterEach(() => expectSound(room));
 
 const A = { task: 'A', agent: 'ann' };
 /** Every verb, about A that ann works on, B that is ready and C that waits for A. */

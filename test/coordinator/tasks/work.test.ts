@@ -1,17 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ClaimOutcome } from '../../../src/coordinator/tasks/lease.ts';
-import { aTaskRoom, expectSound, type TaskRoom, USUAL } from './room.ts';
+import { inATaskRoom, type TaskRoom } from './room.ts';
 
 let room: TaskRoom;
-beforeAll(async () => {
-  room = await aTaskRoom();
+inATaskRoom((made) => {
+  room = made;
 });
-afterAll(() => room[Symbol.asyncDispose]());
-beforeEach(async () => {
-  room.limits = USUAL;
-  await room.reset();
-});
-afterEach(() => expectSound(room));
 
 const claimed = (outcome: ClaimOutcome) => {
   if (outcome.outcome !== 'claimed') throw new Error(`expected a claim, got ${JSON.stringify(outcome)}`);
