@@ -16,7 +16,8 @@ interface Held {
   readonly giveBack: Call;
 }
 
-const EVERY_MS = 10_000;
+/** Of a lease of fifteen minutes most beats may fail; and the first after a failure is not far. */
+const EVERY_MS = 60_000;
 const LOST: readonly string[] = ['LEASE_LOST', 'LOCK_LOST', 'TASK_UNKNOWN'];
 
 /**

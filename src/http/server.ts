@@ -136,7 +136,7 @@ function build(options: HttpOptions, draining: AbortSignal, arrivals: Arrivals):
   const readJson = app.getDefaultJsonParser('error', 'error');
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') done(null, undefined);
-    else readJson(request, body as string, done);
+    else void readJson(request, body as string, done);
   });
   app.addHook('onRequest', async (request, reply) => {
     arrivals.count += 1;
