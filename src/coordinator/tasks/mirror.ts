@@ -72,20 +72,19 @@ export class TaskMirror {
     const { clock } = this.#options;
     const isDue = this.#isFirstRound || clock.now() - this.#lookedAt >= SLICE_MS;
     if (!isDue && !this.#isQueueChanged) return 0;
-    const [changed, ended] = [this.#changed, this.#ended];
+    const [changed, ended, isQueueChanged] = [this.#changed, this.#ended, this.#isQueueChanged];
     this.#changed = new Set();
     this.#ended = new Set();
     this.#isQueueChanged = false;
     try {
-      const slice = isDue ? await this.#slice() : [];
-      const copied = await this.#copy([...new Set([...changed, ...(await this.#dependents(ended)), ...slice])]);
-      if (isDue) this.#pass(slice.length);
-      return copied;
+      const ids = [...new Set([...changed, ...(await this.#dependents(ended))])];
+      const copied = isQueueChanged ? await this.#copy(ids) : 0;
+      return isDue ? copied + (await this.#lookOver()) : copied;
     } catch (error) {
       // Once more, for which of them were copied is unknown.
       for (const id of changed) this.#changed.add(id);
       for (const id of ended) this.#ended.add(id);
-      this.#isQueueChanged = true;
+      this.#isQueueChanged ||= isQueueChanged;
       throw error;
     }
   }
@@ -95,22 +94,27 @@ export class TaskMirror {
     let copied = 0;
     for (let at = 0; at === 0 || at < ids.length; at += BATCH) {
       const tasks = ids.slice(at, at + BATCH);
-      const queue = Number(at === 0 && store.isDefaultProject);
-      copied += await store.scripts.run(mirror, {}, { ...store.common(), tasks, queue });
+      const queue = at === 0 ? this.#queue : 0;
+      copied += await store.scripts.run(mirror, {}, { ...store.common(), tasks, looks: 0, queue });
     }
     return copied;
   }
 
-  async #slice(): Promise<string[]> {
-    const { connection, keys } = this.#options.store;
-    return connection.commands.zrange(keys.knownTasks(), String(this.#from), String(this.#from + BATCH - 1));
+  /** Without a project in its name the list is that of the default one. */
+  get #queue(): number {
+    return Number(this.#options.store.isDefaultProject);
   }
 
-  #pass(looked: number): void {
-    this.#lookedAt = this.#options.clock.now();
-    const isLast = looked < BATCH;
+  async #lookOver(): Promise<number> {
+    const { store, clock } = this.#options;
+    const redis = store.connection.commands;
+    const tasks = await redis.zrange(store.keys.knownTasks(), String(this.#from), String(this.#from + BATCH - 1));
+    const looked = await store.scripts.run(mirror, {}, { ...store.common(), tasks, looks: 1, queue: this.#queue });
+    this.#lookedAt = clock.now();
+    const isLast = tasks.length < BATCH;
     this.#from = isLast ? 0 : this.#from + BATCH;
     if (isLast) this.#isFirstRound = false;
+    return looked;
   }
 
   async #dependents(ended: ReadonlySet<string>): Promise<string[]> {

@@ -203,7 +203,7 @@ export const reconcile = defineScript({
 export const mirror = defineScript({
   file: new URL('./lua/mirror.lua', import.meta.url),
   keys: [],
-  args: { ...COMMON, tasks: 'json', queue: 'number' },
+  args: { ...COMMON, tasks: 'json', looks: 'number', queue: 'number' },
   reply: (raw) => z.int().parse(raw),
 });
 export const page = defineScript({
