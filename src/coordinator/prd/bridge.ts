@@ -91,6 +91,8 @@ class Bridge {
   /** The tasks of the file when it was last read. */
   #known: ReadonlySet<string> = new Set();
   #mustReadAt = 0;
+  /** Null: nothing yet. */
+  #toldOrder: PrdSnapshot['priorityOrder'] | null = null;
   #unsaved = new Unsaved();
 
   constructor(options: BridgeOptions) {
@@ -197,7 +199,9 @@ class Bridge {
 
   async #tellSink({ admissions, amendments, cancelled }: Merge, { priorityOrder }: PrdSnapshot): Promise<void> {
     const { sink } = this.#options;
-    if (admissions.length > 0) await sink.admit(admissions, { priorityOrder });
+    // Once more where only the format has changed.
+    if (admissions.length > 0 || priorityOrder !== this.#toldOrder) await sink.admit(admissions, { priorityOrder });
+    this.#toldOrder = priorityOrder;
     if (amendments.length > 0) await sink.amend(amendments);
     if (cancelled.length > 0) await sink.cancel(cancelled, 'its row was deleted from the task file');
   }

@@ -6,7 +6,7 @@ import { knownWords, OPEN, readStatus, readTime, writeStatus, writeTime } from '
 import type { Correction, PrdRow, RefusedRow } from './prd-db.ts';
 import type { RowCache } from './row-cache.ts';
 import { quoted, RowReader } from './row-reader.ts';
-import type { Tables } from './tables.ts';
+import { type Tables, unknownEdges } from './tables.ts';
 
 const COLUMNS = [
   'id',
@@ -135,7 +135,7 @@ function readEdges(tables: Tables, tasks: readonly Cells[]): ReadonlyMap<string,
   const edges = new Map<string, string[]>();
   if (columns.size === 0) return edges;
   const pair = EDGE_COLUMNS.find((names) => names.every((name) => columns.has(name)));
-  if (!pair) throw new Error(`the columns of its task_dependencies are not known: ${[...columns.keys()].join(', ')}`);
+  if (!pair) throw unknownEdges(columns);
   const named = pair[0] === 'task_id' ? textOf : nameByNumber(tasks);
   for (const row of tables.select('task_dependencies', pair)) {
     const id = named(row[pair[0]]);

@@ -7,7 +7,7 @@ import { knownWords, OPEN, readPriorityWord, readStatus, readTime, writeStatus, 
 import type { Correction, PrdRow, RefusedRow } from './prd-db.ts';
 import type { RowCache } from './row-cache.ts';
 import { quoted, RowReader } from './row-reader.ts';
-import type { Tables } from './tables.ts';
+import { type Tables, unknownEdges } from './tables.ts';
 
 const COLUMNS = [
   'id',
@@ -75,7 +75,7 @@ function readRows(tables: Tables, cache: RowCache): { rows: PrdRow[]; refused: R
 
 function surroundings(tables: Tables, tasks: readonly Cells[]): (row: Cells) => Around {
   const ofTask = ({ task_display_id }: Cells) => textOf(task_display_id);
-  const edges = tables.select('task_dependencies', ['task_display_id', 'depends_on_display_id', 'dependency_type']);
+  const edges = readEdges(tables);
   const criteria = tables.select('acceptance_criteria', ['task_display_id', 'criterion', 'completed']);
   const edgesOf = Map.groupBy(edges, ofTask);
   const criteriaOf = Map.groupBy(criteria, ofTask);
@@ -90,6 +90,14 @@ function surroundings(tables: Tables, tasks: readonly Cells[]): (row: Cells) => 
     parent: named(ids, row.parent_id),
   });
 }
+
+/** A table of dependencies that cannot be read stops the reading: without them everything would begin at once. */
+function readEdges(tables: Tables): Cells[] {
+  const columns = tables.columns('task_dependencies');
+  if (columns.size > 0 && !EDGE.every((name) => columns.has(name))) throw unknownEdges(columns);
+  return tables.select('task_dependencies', [...EDGE, 'dependency_type']);
+}
+const EDGE = ['task_display_id', 'depends_on_display_id'];
 
 const idOf = (row: Cells): string => textOf(isEmpty(row.display_id) ? row.id : row.display_id);
 

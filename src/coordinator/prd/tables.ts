@@ -86,3 +86,6 @@ export class Tables {
     return statement;
   }
 }
+
+export const unknownEdges = (columns: ReadonlyMap<string, unknown>): Error =>
+  new Error(`the columns of its task_dependencies are not known: ${[...columns.keys()].join(', ')}`);

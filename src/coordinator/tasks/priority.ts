@@ -33,7 +33,7 @@ export function voteOf(waiting: number, needed: number): 'asc' | 'desc' | undefi
 }
 
 export function chosenOrder(wanted: PriorityOrder, votes: ChosenOrder['votes']): ChosenOrder {
-  if (wanted !== 'auto') return { order: wanted, because: 'it is set so', votes };
+  if (wanted !== 'auto') return { order: wanted, because: 'it is set so, or the task file says it', votes };
   if (votes.asc === votes.desc) return { order: 'asc', because: 'the dependencies do not tell', votes };
   const order = votes.asc > votes.desc ? 'asc' : 'desc';
   return { order, because: `${votes[order]} of ${votes.asc + votes.desc} dependencies agree`, votes };

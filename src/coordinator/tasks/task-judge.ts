@@ -44,11 +44,12 @@ export class TaskJudge {
   }
 
   async judge(changes: readonly Changed[]): Promise<Judged> {
-    const { store, wanted, nearFrom = 500 } = this.#options;
+    const { store, nearFrom = 500 } = this.#options;
+    const wanted = await this.#wanted();
     const size = await store.size();
     const isFew = size >= nearFrom && changes.length * SHARE <= size;
-    const near = isFew ? await judgeNear(store, changes, wanted()) : undefined;
-    const judged = near ?? (await this.#judgeAll(changes));
+    const near = isFew ? await judgeNear(store, changes, wanted) : undefined;
+    const judged = near ?? (await this.#judgeAll(changes, wanted));
     this.#tell(judged);
     return judged;
   }
@@ -60,12 +61,27 @@ export class TaskJudge {
     await connection.commands.hset(keys.taskCounts(), { order, votes_asc: votes.asc, votes_desc: votes.desc });
   }
 
-  async #judgeAll(changes: readonly Changed[]): Promise<Judged> {
+  /** A file whose format says which end of the priorities is urgent: its word stands, where no setting says otherwise. */
+  async heed(order: 'asc' | 'desc' | undefined): Promise<void> {
+    const { connection, keys } = this.#options.store;
+    if (order) await connection.commands.hset(keys.taskCounts(), { file_order: order });
+    else await connection.commands.hdel(keys.taskCounts(), 'file_order');
+  }
+
+  async #wanted(): Promise<PriorityOrder> {
     const { store, wanted } = this.#options;
+    const order = wanted();
+    if (order !== 'auto') return order;
+    const said = await store.connection.commands.hget(store.keys.taskCounts(), 'file_order');
+    return said === 'asc' || said === 'desc' ? said : 'auto';
+  }
+
+  async #judgeAll(changes: readonly Changed[], wanted: PriorityOrder): Promise<Judged> {
+    const { store } = this.#options;
     const known = await store.graphTasks();
     const changed = new Set(changes.map(({ after }) => after.task_id));
     const others = known.filter(({ task_id }) => !changed.has(task_id));
-    const { placings, graph, order } = judgeAll([...others, ...changes.map(({ after }) => after)], wanted());
+    const { placings, graph, order } = judgeAll([...others, ...changes.map(({ after }) => after)], wanted);
     const before = dependencyGraph(known).dependencies;
     const isElsewhere = ({ task_id, rank, quarantine }: KnownTask) => {
       const placing = placings.get(task_id)!;

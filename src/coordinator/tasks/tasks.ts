@@ -18,7 +18,7 @@ import { TaskEdges } from './task-edges.ts';
 import type { GraphTask, KnownTask, Placing } from './task-graph.ts';
 import { type Changed, inOrder, type Judged, TaskJudge } from './task-judge.ts';
 import { TaskPages } from './task-pages.ts';
-import type { Admission, Amendment, Outcome, Standing, TaskSink, Verdict } from './task-sink.ts';
+import type { Admission, AdmissionHint, Amendment, Outcome, Standing, TaskSink, Verdict } from './task-sink.ts';
 import { TaskStore, type TaskStoreOptions } from './task-store.ts';
 import { TaskViews } from './task-view.ts';
 import { RAW, Work, type WorkLimits } from './work.ts';
@@ -92,7 +92,8 @@ export class Tasks implements TaskSink {
     this.#gate = gate;
   }
 
-  async admit(admissions: readonly Admission[]): Promise<void> {
+  async admit(admissions: readonly Admission[], hint?: AdmissionHint): Promise<void> {
+    if (hint) await this.#judge.heed(hint.priorityOrder);
     const known = await this.store.known(admissions.map(({ task }) => task.task_id));
     const fresh = admissions.filter(({ task }) => !known.has(task.task_id));
     if (fresh.length === 0) return;

@@ -184,6 +184,7 @@ export const COORDINATION_KEYS = {
       graph: 'rises when tasks or dependencies change',
       called: 'claims made with FCALL: a part of the name of their leases',
       order: 'asc or desc: which end of the priorities is urgent',
+      file_order: 'which end the format of the task file calls urgent, if it says so',
       votes_asc: 'dependencies that speak for asc',
       votes_desc: 'dependencies that speak for desc',
     },

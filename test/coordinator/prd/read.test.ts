@@ -330,6 +330,20 @@ describe('format B', () => {
     expect((await rowsOf(path)).map(({ task }) => task.task_id)).toEqual([uuid(1)]);
   });
 
+  test.each([
+    [
+      'A',
+      `${FORMAT_A.replaceAll('task_dependencies', 'other')}create table task_dependencies (task text, needs text);`,
+    ],
+    ['B', FORMAT_B.replaceAll('depends_on_display_id', 'needs_display_id')],
+  ])(
+    'in format %s dependencies that cannot be read stop the reading: without them all would begin',
+    async (_, schema) => {
+      const { path } = await aPrdFile(schema);
+      await expect(rowsOf(path)).rejects.toThrow('the columns of its task_dependencies are not known');
+    },
+  );
+
   test('urgent is the higher number, whatever the dependencies say', async () => {
     const { path } = await aPrdFile(FORMAT_B);
     expect((await (await opened(path)).readAll()).priorityOrder).toBe('desc');

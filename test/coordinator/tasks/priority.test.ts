@@ -54,7 +54,10 @@ describe('which end is urgent', () => {
 
   test('what is set is not overruled', () => {
     const { graph, priorities } = read(lowFirst);
-    expect(priorityOrder('desc', graph, priorities)).toMatchObject({ order: 'desc', because: 'it is set so' });
+    expect(priorityOrder('desc', graph, priorities)).toMatchObject({
+      order: 'desc',
+      because: expect.stringContaining('set so'),
+    });
   });
 });
 
