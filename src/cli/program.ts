@@ -10,7 +10,10 @@ export interface Typed {
 }
 
 /** Tells people apart from the words: `reeve tasks list` is `reeve task list`. */
-const plural = (noun: string): string => (noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`);
+function plural(noun: string): string {
+  if (noun.endsWith('y')) return `${noun.slice(0, -1)}ies`;
+  return noun.endsWith('ch') ? `${noun}es` : `${noun}s`;
+}
 
 const EXIT_WORDS: Readonly<Record<number, string>> = {
   0: 'ok',
