@@ -1,7 +1,7 @@
 import type { Connection } from '../redis/connection.ts';
 import type { Keyspace } from '../redis/keys.ts';
 import type { Store } from '../store/database.ts';
-import { type Break, follow, type Head, type Link, START } from './chain.ts';
+import { type Break, follow, type Head, type Links, START } from './chain.ts';
 import type { AuditEntry } from './entry.ts';
 
 export interface AuditOptions {
@@ -100,9 +100,9 @@ export class Audit {
       const { head: reached, broken } = follow(head, links);
       head = reached;
       if (broken) return verdict(broken);
-      const replaced = kept.find(({ seq, hash }) => (links[seq - first]?.hash ?? hash) !== hash);
+      const replaced = kept.find(({ seq, hash }) => (links.hashes[seq - first] ?? hash) !== hash);
       if (replaced) return verdict({ seq: replaced.seq, problem: REPLACED });
-      if (links.length < PAGE) break;
+      if (links.records.length < PAGE) break;
     }
     if (newest && newest.seq > head.seq) {
       const problem = `the log ends at ${head.seq}, but it had ${newest.seq} rows: its tail was cut off`;
@@ -115,14 +115,19 @@ export class Audit {
    * The next rows. As many as there are numbers are all of them, one after the other, so that nobody need read their numbers: of a
    * long log that is most of what could be saved. Where some are missing, or the log ends, the numbers say it.
    */
-  async #page(after: number): Promise<readonly Link[]> {
-    const { db } = this.#options.store;
-    const rows = db.selectFrom('audit_log').where('seq', '>', after).orderBy('seq');
-    const whole = await rows
-      .where('seq', '<=', after + PAGE)
-      .select(['record', 'hash'])
-      .execute();
-    return whole.length === PAGE ? whole : rows.limit(PAGE).select(['seq', 'record', 'hash']).execute();
+  async #page(after: number): Promise<Links> {
+    const { store } = this.#options;
+    const rows = store.db.selectFrom('audit_log').where('seq', '>', after).orderBy('seq');
+    const whole = rows.where('seq', '<=', after + PAGE);
+    const records = await store.column(whole.select('record'));
+    const hashes = records.length === PAGE ? await store.column(whole.select('hash')) : [];
+    if (hashes.length === PAGE) return { records, hashes };
+    const numbered = await rows.limit(PAGE).select(['seq', 'record', 'hash']).execute();
+    return {
+      records: numbered.map(({ record }) => record),
+      hashes: numbered.map(({ hash }) => hash),
+      numbers: numbered.map(({ seq }) => seq),
+    };
   }
 }
 

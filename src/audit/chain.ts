@@ -24,11 +24,12 @@ function inOrder(value: unknown): unknown {
   return ordered;
 }
 
-export interface Link {
-  /** Its number; none where it is known already that no row is missing before it. */
-  readonly seq?: number;
-  readonly record: string;
-  readonly hash: string;
+/** Rows in their order, column by column: of very many rows an object for each costs more than to look at it. */
+export interface Links {
+  readonly records: readonly string[];
+  readonly hashes: readonly string[];
+  /** None where it is known already that no row is missing among them. */
+  readonly numbers?: readonly number[];
 }
 
 /** What is wrong with a chain, and from which row on nothing can be believed. */
@@ -38,25 +39,27 @@ export interface Break {
 }
 
 /** Follows the rows from a head that is good. Answers with the new head, or with the first row that does not fit. */
-export function follow(from: Head, links: readonly Link[]): { readonly head: Head; readonly broken?: Break } {
-  let { seq, hash: before } = from;
+export function follow(
+  from: Head,
+  { records, hashes, numbers }: Links,
+): { readonly head: Head; readonly broken?: Break } {
+  let before = from.hash;
   // Run for every row there is: nothing in it but what must be.
-  for (let at = 0; at < links.length; at++) {
-    const link = links[at] as Link;
-    const expected = linkHash(before, link.record);
-    if (link.hash !== expected || (link.seq ?? seq + 1) !== seq + 1) {
-      return { head: { seq, hash: before }, broken: breakAt(seq, link) };
+  for (let at = 0; at < records.length; at++) {
+    const seq = from.seq + at + 1;
+    const expected = linkHash(before, records[at]!);
+    if (hashes[at] !== expected || (numbers !== undefined && numbers[at] !== seq)) {
+      return { head: { seq: seq - 1, hash: before }, broken: breakAt(seq, numbers?.[at] ?? seq) };
     }
-    seq += 1;
     before = expected;
   }
-  return { head: { seq, hash: before } };
+  return { head: { seq: from.seq + records.length, hash: before } };
 }
 
-function breakAt(seq: number, link: Link): Break {
+function breakAt(seq: number, found: number): Break {
   const problem =
-    (link.seq ?? seq + 1) === seq + 1
+    found === seq
       ? 'its hash is not that of its record and of the row before: it, or its place, was changed'
-      : `row ${seq + 1} is missing: the one after ${seq} is ${link.seq}`;
-  return { seq: seq + 1, problem };
+      : `row ${seq} is missing: the one after ${seq - 1} is ${found}`;
+  return { seq, problem };
 }

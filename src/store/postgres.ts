@@ -36,6 +36,10 @@ export async function openPostgres(target: PostgresTarget, { log }: { readonly l
   return {
     address,
     db,
+    column: async (query) => {
+      const { rows } = await db.executeQuery<Readonly<Record<string, unknown>>>(query);
+      return rows.map((row) => Object.values(row)[0]);
+    },
     exclusively: (work) => alone(db, (tx) => work({ tx, exec: (text) => exec(tx, text, address) })),
     verify: async () => {},
     close: () => db.destroy(),

@@ -37,6 +37,13 @@ export async function openSqlite(target: SqliteTarget, deps: SqliteDeps): Promis
     db,
     exclusively: (work) =>
       db.transaction().execute((tx) => work({ tx, exec: (text) => attempt(async () => void file.exec(text)) })),
+    column: ({ sql, parameters }) =>
+      attempt(async () =>
+        file
+          .prepare(sql)
+          .pluck()
+          .all(...parameters),
+      ),
     verify: () => attempt(() => refuseReplaced(path, identity, address)),
     close: async () => {
       await db.destroy();

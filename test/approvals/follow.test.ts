@@ -110,7 +110,7 @@ describe('who follows somebody', () => {
   test('of several only as many are let go as can be spared, and the rest is not let go by other ways either', async () => {
     await room.people(...['ada', 'dora'].map((id) => ({ id, roles: ['author'] })));
     await follow('dan', 'rita');
-    await follow('rob', 'rita', { policy_id: 'later' });
+    await follow('rob', 'rita', { policy_id: 'with-rita-later' });
     await reviewed();
     await room.approve('T-1', 'rita');
     expect([await statusOf('dan'), await statusOf('rob')]).toEqual(['APPROVED', 'PENDING']);

@@ -172,6 +172,25 @@ function conforms(aRoom: () => Promise<AuditRoom>) {
       expect(await verdict()).toMatchObject({ ok: false, rows: 6, broken: { seq: 7, problem: /missing/ } as never });
     });
 
+    test('finds the same in a log of many pages, whether a row was edited, removed, or moved from one page to another', async () => {
+      await room.write(10_000);
+      await room.drain();
+      expect(await verdict()).toMatchObject({ ok: true, rows: 10_010 });
+      const rows = await all();
+      const put = async (seq: number, change: { record?: string; hash?: string; seq?: number }) =>
+        table().updateTable('audit_log').set(change).where('seq', '=', seq).execute();
+      await put(7_001, { record: rows[7_000]!.record.replace('ann', 'eve') });
+      expect(await verdict()).toMatchObject({ ok: false, rows: 7_000, broken: { seq: 7_001 } });
+      await put(4_000, { hash: rows[4_000]!.hash });
+      expect(await verdict()).toMatchObject({ ok: false, rows: 3_999, broken: { seq: 4_000 } });
+      await put(3_000, { seq: 20_000 });
+      expect(await verdict()).toMatchObject({
+        ok: false,
+        rows: 2_999,
+        broken: { seq: 3_000, problem: /missing/ } as never,
+      });
+    });
+
     test('finds a beginning that was cut off', async () => {
       await table().deleteFrom('audit_log').where('seq', '<=', 3).execute();
       expect(await verdict()).toMatchObject({ ok: false, rows: 0, broken: { seq: 1 } });

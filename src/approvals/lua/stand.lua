@@ -4,7 +4,8 @@
 --   args.gone       list of those who may not vote
 -- Outcome: 1 if it was otherwise before
 -- @include ../../redis/lua/_emit.lua
-local others = {}
+-- A picture that is drawn for the first time, or after Redis lost it, changes nobody's rights.
+local others, is_first = {}, redis.call('EXISTS', keys.standing) == 0
 for _, person in ipairs(args.gone) do
   if redis.call('HDEL', keys.standing, person) == 1 then others[#others + 1] = person end
 end
@@ -16,5 +17,5 @@ for person, roles in pairs(args.roles) do
 end
 if not others[1] then return 0 end
 table.sort(others)
-emit(keys.events, 'approval:rights_changed', { people = others })
+if not is_first then emit(keys.events, 'approval:rights_changed', { people = others }) end
 return 1
