@@ -164,7 +164,7 @@ local ACTIONS = { DRAFT = 'reopen', SUBMITTED = 'submit', REVIEWING = 'review', 
 local because = ''
 -- The lifecycle's side of a move. `from` is what the caller knows it to be.
 local function move(t, from, to)
-  redis.call('SET', key.taskState(t.ade), to)
+  redis.call('SET', key.taskState(t.ade), to, 'KEEPTTL')
   redis.call('ZREM', key.tasksByState(from), t.ade)
   redis.call('ZADD', key.tasksByState(to), t.born, t.ade)
   if GATE_TIMES[to] then redis.call('HSET', key.taskMetadata(t.ade), GATE_TIMES[to], now_text, 'updated_at', now_text) end
