@@ -54,8 +54,8 @@ export interface Explanation {
   readonly upstream: readonly string[];
 }
 
-/** Undefined: not one of mine. */
-export type Explainer = (ref: string) => Promise<Explanation | undefined>;
+/** Undefined: not one of mine. `asker`: who wants to know, where that makes a difference to what can be done. */
+export type Explainer = (ref: string, asker: string) => Promise<Explanation | undefined>;
 
 /** 1 h 2 min, 14 min, 8 s: for sentences. */
 export function spell(ms: number): string {

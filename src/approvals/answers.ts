@@ -150,6 +150,11 @@ export class Answers {
     return reply[1] ?? '';
   }
 
+  /** Why this one cannot answer this question, by the roles and delegations of this moment. */
+  async objectionTo(by: string, request: ApprovalRequest): Promise<string | undefined> {
+    return this.#whyNot(by, request, await this.#options.people.all());
+  }
+
   /** Whether the one who answers may still do so, by the roles and delegations of this moment. */
   async #refuse(by: string, { approval }: Answer, everyone: readonly Person[]): Promise<ReeveError | undefined> {
     const request = await this.#options.desk.find(approval);

@@ -17,6 +17,7 @@ import type { PolicyInForce } from './policy.ts';
 import type { PolicyStore } from './policy-store.ts';
 import type { Preview } from './preview.ts';
 import type { Replay } from './replay.ts';
+import type { ApprovalRequest } from './request.ts';
 import type { RiskThresholds } from './risk.ts';
 import { Rules } from './rules.ts';
 import type { Ruling } from './ruling.ts';
@@ -105,6 +106,12 @@ export class Approvals implements Gate {
 
   answer(by: string, answers: readonly Answer[], how?: { readonly isDry?: boolean }): Promise<AnswerOutcome[]> {
     return this.#answers.answer(by, answers, how);
+  }
+
+  /** Why this one cannot answer this question. */
+  async objectionTo(by: string, request: ApprovalRequest): Promise<string | undefined> {
+    if (request.reviewer_id !== by) return `${request.reviewer_id} is asked, not ${by}`;
+    return this.#answers.objectionTo(by, request);
   }
 
   answerAll(by: string, answers: readonly Answer[], wishes?: BatchWishes): Promise<AnswerOutcome[]> {

@@ -9,7 +9,7 @@ import type { ApprovalRequest, Tally } from './request.ts';
 /** Why a task stands before the gate, who could let it pass, and what they are asked. Also for the id of a request. */
 export const explainApprovals =
   (approvals: Approvals, tasks: Tasks): Explainer =>
-  async (ref) => {
+  async (ref, asker) => {
     const request = await approvals.desk.find(ref);
     const head = tasks.store.common().head;
     const task = request ? request.task_id.slice(head.length) : ref;
@@ -20,14 +20,43 @@ export const explainApprovals =
     const [asked, tally] = await Promise.all([approvals.desk.about(ade), approvals.desk.tally(ade)]);
     const open = asked.filter(({ status }) => status === 'PENDING').sort(byDue);
     const then = open[0] ? await approvals.escalation.outlook(open[0]) : '';
-    return explanation(detail, { open, tally, then });
+    const mine = open.find(({ reviewer_id }) => reviewer_id === asker);
+    const shown = [...(mine ? [mine] : []), ...open.filter((one) => one !== mine)].slice(0, MOST_SHOWN);
+    const answers = await Promise.all(shown.map(async (one) => answerTo(one, await approvals.objectionTo(asker, one))));
+    return explanation(detail, {
+      open,
+      tally,
+      then,
+      answers: mine ? answers : [...open.slice(0, 1).map(lookAt), ...answers],
+    });
   };
+
+const MOST_SHOWN = 3;
+
+const answerTo = ({ approval_id, reviewer_id }: ApprovalRequest, why_not: string | undefined): Action => ({
+  label: `As ${reviewer_id}`,
+  command: `reeve approval approve ${approval_id}`,
+  method: 'POST',
+  url: `/api/v1/approvals/${approval_id}/approve`,
+  allowed: why_not === undefined,
+  ...(why_not !== undefined && { why_not }),
+});
+
+const lookAt = ({ approval_id }: ApprovalRequest): Action => ({
+  label: 'See what is asked',
+  command: `reeve approval show ${approval_id}`,
+  method: 'GET',
+  url: `/api/v1/approvals/${approval_id}`,
+  allowed: true,
+});
 
 /** How the vote on a task stands: who is still asked, soonest due first, and what happens if that one does not answer. */
 interface Vote {
   readonly open: readonly ApprovalRequest[];
   readonly tally: Tally;
   readonly then: string;
+  /** What the one who wants to know can do about it. */
+  readonly answers: readonly Action[];
 }
 
 const byDue = (a: ApprovalRequest, b: ApprovalRequest): number => Date.parse(a.due_at) - Date.parse(b.due_at);
@@ -39,7 +68,7 @@ function explanation(detail: TaskDetail, vote: Vote): Explanation {
   return { subject: detail.task_id, state: detail.station, says: hold.because, holds: [hold], upstream: [] };
 }
 
-function holdOf(detail: TaskDetail, { open, tally, then }: Vote): Hold {
+function holdOf(detail: TaskDetail, { open, tally, then, answers }: Vote): Hold {
   const { task_id: subject, state, because = '' } = detail;
   const base = { kind: 'approval', subject, clears_at: null } as const;
   const act = (label: string, command: string, url: string): Action => ({
@@ -71,11 +100,6 @@ function holdOf(detail: TaskDetail, { open, tally, then }: Vote): Hold {
     }
     default: {
       const names = open.map(({ reviewer_id }) => reviewer_id);
-      const answer = open
-        .slice(0, 3)
-        .map(({ approval_id, reviewer_id }) =>
-          act(`As ${reviewer_id}`, `reeve approval approve ${approval_id}`, `/approvals/${approval_id}/approve`),
-        );
       return {
         ...base,
         ...(names[0] && { holder: names.join(', ') }),
@@ -84,7 +108,7 @@ function holdOf(detail: TaskDetail, { open, tally, then }: Vote): Hold {
           rule: tally.policies.map(({ policy_id, version }) => `${policy_id} r${version}`).join(', '),
         }),
         because: `${subject} ${lacking(tally)}, because ${tally.because}. Asked: ${names.join(', ') || 'nobody'}${deadline(open[0], then)}.`,
-        actions: [...answer, cancel],
+        actions: [...answers, cancel],
       };
     }
   }

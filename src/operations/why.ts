@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { holdSchema } from '../hold.ts';
+import { forCaller } from './allowed.ts';
 import { defineOperation, type Operation } from './operation.ts';
 
 const NAMES = 'the id of a task, of a request or of a held change; task:ID, resource:TYPE:ID, agent:ID or asset:ID';
@@ -35,6 +36,11 @@ export const whyOperations: readonly Operation[] = [
       readOnly: true,
       idempotent: true,
     },
-    run: ({ rooms }, { ref }) => rooms.why.explain(ref),
+    run: async ({ rooms, caller, operations }, { ref }) => {
+      const answer = await rooms.why.explain(ref, caller.id);
+      const holds = answer.holds.map((hold) => forCaller(hold, caller, operations));
+      const next = holds[0]?.actions.find(({ allowed }) => allowed)?.command ?? 'reeve status';
+      return { ...answer, holds, next };
+    },
   }),
 ];

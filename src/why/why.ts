@@ -4,7 +4,6 @@ import type { Explainer, Explanation } from '../hold.ts';
 export interface Answer extends Explanation {
   /** What stands behind what, nearest first. */
   readonly chain: readonly { readonly subject: string; readonly says: string }[];
-  readonly next: string;
 }
 
 /** Further than this nobody reads. */
@@ -18,20 +17,19 @@ export class Why {
     this.#explainers = explainers;
   }
 
-  async explain(ref: string): Promise<Answer> {
-    const first = await this.#ask(ref);
+  async explain(ref: string, asker: string): Promise<Answer> {
+    const first = await this.#ask(ref, asker);
     if (!first) throw new ReeveError('NO_SUCH_REF', { ref: JSON.stringify(ref.slice(0, 80)) });
-    const chain = await this.#chain(first);
-    return { ...first, chain, next: first.holds[0]?.actions.find(({ allowed }) => allowed)?.command ?? 'reeve status' };
+    return { ...first, chain: await this.#chain(first, asker) };
   }
 
   /** A circle is followed once around. */
-  async #chain(first: Explanation) {
+  async #chain(first: Explanation, asker: string) {
     const seen = new Set([first.subject]);
     const chain: { subject: string; says: string }[] = [];
     let at: Explanation | undefined = first;
     while (at && chain.length < LONGEST_CHAIN) {
-      const next: Explanation | undefined = await this.#firstOf(at.upstream);
+      const next: Explanation | undefined = await this.#firstOf(at.upstream, asker);
       if (!next) break;
       chain.push({ subject: next.subject, says: next.says });
       at = seen.has(next.subject) ? undefined : next;
@@ -40,17 +38,17 @@ export class Why {
     return chain;
   }
 
-  async #firstOf(refs: readonly string[]): Promise<Explanation | undefined> {
+  async #firstOf(refs: readonly string[], asker: string): Promise<Explanation | undefined> {
     for (const ref of refs) {
-      const found = await this.#ask(ref);
+      const found = await this.#ask(ref, asker);
       if (found) return found;
     }
     return undefined;
   }
 
-  async #ask(ref: string): Promise<Explanation | undefined> {
+  async #ask(ref: string, asker: string): Promise<Explanation | undefined> {
     for (const explain of this.#explainers) {
-      const found = await explain(ref);
+      const found = await explain(ref, asker);
       if (found) return found;
     }
     return undefined;

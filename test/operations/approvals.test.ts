@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Hold } from '../../src/hold.ts';
 import type { Caller } from '../../src/identity/caller.ts';
 import { type Role, rightsOf } from '../../src/identity/permissions.ts';
 import { operations } from '../../src/operations/index.ts';
@@ -63,6 +64,23 @@ describe('flags change what happens at once', () => {
     await ask('flag.set', { name: 'batch_approvals', value: 'enabled' }, local);
     expect(await batch()).toMatchObject({ done: true });
   });
+});
+
+test('why proposes to answer only to who is asked, and to call it off only to who may', async () => {
+  await submit('T-1');
+  const actionsFor = async (caller: Caller) => {
+    const { holds, next } = await ask<{ holds: Hold[]; next: string }>('why.explain', { ref: 'T-1' }, caller);
+    return { next, refused: holds[0]!.actions.filter(({ allowed }) => !allowed) };
+  };
+  const approval = await requestOf('T-1', 'rob');
+  const asked = await actionsFor(rob);
+  expect(asked.next).toBe(`reeve approval approve ${approval}`);
+  const refused = asked.refused.map(({ command }) => command);
+  expect(refused).toContain('reeve task cancel T-1');
+  expect(refused).not.toContain(asked.next);
+  const other = await actionsFor(ann);
+  expect(other.next).toMatch(/^reeve approval show T-1/);
+  expect(other.refused).toContainEqual(expect.objectContaining({ label: 'As rob', why_not: 'rob is asked, not ann' }));
 });
 
 test('the time to answer follows the live settings, and the wish of whoever submits', async () => {

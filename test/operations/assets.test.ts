@@ -198,7 +198,7 @@ test('a mass delete waits, is listed, and goes ahead when somebody releases it',
 });
 
 describe('why', () => {
-  const why = (ref: string) => explainAssets(rooms.library)(ref);
+  const why = (ref: string) => explainAssets(rooms.library)(ref, 'ann');
 
   test('an asset is held back: what is served meanwhile, and who could let it through', async () => {
     const set = { version: '1.9.0', permissions: ['network', 'filesystem', 'shell'] };

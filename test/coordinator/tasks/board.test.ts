@@ -36,7 +36,7 @@ beforeEach(async () => {
     clock,
   });
 });
-const why = async (ref: string) => (await explainTasks(room.tasks, staffing)(ref))!;
+const why = async (ref: string) => (await explainTasks(room.tasks, staffing)(ref, 'ann'))!;
 
 describe('the board', () => {
   test('shows how far the work is, who does what since when, and what went wrong', async () => {
