@@ -148,6 +148,9 @@ describe('a failure', () => {
     const { code, stderr } = await worker({ type, exec: 'echo "no such table" >&2; exit 3' });
     expect(code).toBe(1);
     expect(stderr).toContain('failed (task): the command ended with exit code 3; its last line: no such table');
+    // There is no result that it could go with, however short it is.
+    const output = await daemon.call<{ data: string }>('GET', `/tasks/${tasks[0]}/output`);
+    expect(output.data).toContain('no such table');
     expect(await show(tasks[0]!)).toMatchObject({ attempts: 1, status: 'blocked' });
   });
 

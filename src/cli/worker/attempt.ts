@@ -84,13 +84,17 @@ async function notBegun(held: Claimed, error: string, manner: Manner): Promise<E
   return { outcome: 'failed', class: 'infra', exitCode: EXIT.failed };
 }
 
-/** What is short goes with the result. That the rest cannot be kept is no reason to lose the work. */
+/**
+ * What is short goes with the result, where there is one: of an attempt that failed all is kept. That it cannot be kept is no
+ * reason to lose the work.
+ */
 async function handInOutput(
   { task, lease }: Claimed,
   { ran, spool, manner }: { readonly ran: Ran; readonly spool: Spool; readonly manner: Manner },
 ): Promise<void> {
   const whole = await spool.taken(ran.output);
-  if (!ran.output.isTruncated) return;
+  const goesWithResult = exitCodeOf(ran) === 0 && !ran.output.isTruncated;
+  if (goesWithResult || whole.length === 0) return;
   const trouble = (error: unknown) => manner.say(task.task_id, `its output was not handed in: ${reason(error)}`);
   await manner.work.output({ task, lease }, whole).catch(trouble);
 }
