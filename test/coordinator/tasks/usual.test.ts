@@ -179,11 +179,15 @@ async function everything() {
     else if (type === 'zset') found[key] = await plain.zrange(key, '0', '-1', 'WITHSCORES').then(byMember);
     else if (type === 'list') found[key] = await plain.lrange(key, 0, -1);
     else if (key === room.keys.auditOutbox())
-      found[key] = (await readOutbox(room.connection, room.keys, 1_000)).rows.map(({ entry }) => entry);
-    else found[key] = (await plain.xrange(key, '-', '+')).map(([, fields]) => fields);
+      found[key] = inTime((await readOutbox(room.connection, room.keys, 1_000)).rows.map(({ entry }) => entry));
+    else found[key] = inTime((await plain.xrange(key, '-', '+')).map(([, fields]) => fields));
   }
   return Object.fromEntries(Object.entries(found).filter(([, value]) => JSON.stringify(value) !== '{}'));
 }
+
+/** What happened to one task is told in order; of several tasks what happened within some milliseconds may be told by its time alone. */
+const inTime = <T>(told: readonly T[]): T[] => told.toSorted((one, other) => timeOf(one).localeCompare(timeOf(other)));
+const timeOf = (told: unknown): string => /\d{4}-\d\d-\d\dT[\d:.]+Z/.exec(JSON.stringify(told))?.[0] ?? '';
 
 /** Of a place in an agent's capacity the usual case keeps the token, and not which was the last: a place fences nothing. */
 function hashOf(key: string, hash: Record<string, string>) {
